@@ -1,0 +1,76 @@
+"""From a URL to a queue: the only place that knows every backend."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from .errors import ConfigError
+from .faces import SyncQueue, faces
+from .ports import LoopPort
+from .queue import AsyncQueue, Queue
+from .settings import Settings
+
+
+def connect(url: str, **settings: Any) -> Queue:
+    """A queue for sync callers: ``memory://``, ``sqlite:///jobs.db`` (relative), ``sqlite:////srv/jobs.db``.
+
+    Settings (see :class:`headrace.settings.Settings`): queue, capacity, max_attempts, lease, overflow,
+    dead_capacity, deadline_to_dead, max_payload, clock; SQLite adds synchronous, busy_timeout and poll. What is
+    not about the code may stand in the URL instead: ``sqlite:///jobs.db?synchronous=normal&lease=60``.
+
+    Raises ConfigError for a URL or a setting that makes no sense, Unavailable when the store cannot be opened.
+    """
+    return _open(url, settings)
+
+
+def connect_async(url: str, **settings: Any) -> AsyncQueue:
+    """The same queue for asyncio. Opens nothing until it is first used; ``async with`` closes it."""
+    return _open(url, settings).as_async
+
+
+def _open(url: str, given: dict[str, Any]) -> SyncQueue:
+    scheme, path, options = _split(url)
+    given = options | given
+    if scheme == "memory":
+        from .memory.store import MemoryStore
+
+        return faces(MemoryStore(Settings.make(**given)), LoopPort())
+    from .sqlite.queue import open_sqlite
+
+    return open_sqlite(path, given)
+
+
+def _split(url: object) -> tuple[str, str, dict[str, Any]]:
+    """(scheme, path, options). The error never repeats what might be a password."""
+    if not isinstance(url, str):
+        raise ConfigError(f"url: {type(url).__name__} is not a text like 'sqlite:///jobs.db'")
+    scheme, mark, rest = url.partition("://")
+    if not mark or scheme not in ("memory", "sqlite"):
+        shown = f"{scheme}://…" if mark else "a text without ://"
+        raise ConfigError(f"url: {shown} names no backend; use memory:// or sqlite:///file.db")
+    parts = urlsplit(url)
+    options = {name: _value(value) for name, value in parse_qsl(parts.query, keep_blank_values=True)}
+    if scheme == "memory":
+        if parts.netloc or parts.path.strip("/"):
+            raise ConfigError("url: memory:// takes no host and no path: a memory queue has no name")
+        return scheme, "", options
+    if parts.netloc:
+        raise ConfigError(
+            f"url: sqlite://{parts.netloc}… has two slashes: write sqlite:///{parts.netloc} for a file beside you, "
+            "sqlite:////… for an absolute path"
+        )
+    path = unquote(parts.path[1:])
+    if not path:
+        raise ConfigError("url: sqlite:/// names no file; write sqlite:///jobs.db")
+    return scheme, path, options
+
+
+def _value(text: str) -> Any:
+    """An option from a URL: a whole number, a number, true, false, or a text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text, text)

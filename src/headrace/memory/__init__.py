@@ -1,0 +1,1 @@
+"""The queue in memory: for tests, and for work that may be lost with the process."""

@@ -1,0 +1,143 @@
+"""The core behind a lock and a clock: a Store."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Sequence
+
+from ..admit import admit
+from ..clock import FAR, SECOND
+from ..job import Job, Stats
+from ..queue import Capabilities
+from ..settings import Settings
+from ..timeline import Timeline
+from ..waiting import Rooms
+from ._core import Core
+
+log = logging.getLogger("headrace.memory")
+
+
+class MemoryStore:
+    """One lock around one core. Each method reads the clock under the lock, so no step sees time go back."""
+
+    capabilities = Capabilities(durable=False, processes=False)
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.rooms = Rooms()
+        self._lock = threading.Lock()
+        self._time = Timeline(settings.clock)
+        self._next_look = 0
+        # Fences begin at the time of day, so that they do not go back when the process starts anew.
+        self._core = Core(settings, salt=secrets.randbits(62), fence=settings.clock.wall())
+
+    def _now(self) -> int:
+        """Queue time; looks at the calendar about twice a second."""
+        now = self._time.now()
+        if now >= self._next_look:
+            self._next_look = now + SECOND // 2
+            if change := self._time.stepped():
+                log.warning("the wall clock stepped by %+.1f s; leases and delays are not affected", change / SECOND)
+                self._core.step(change)
+        return now
+
+    @property
+    def ready(self) -> int:
+        return 0 if self._core.paused else self._core.ready_count
+
+    @property
+    def room(self) -> int:
+        return self.settings.capacity - len(self._core.jobs)
+
+    @property
+    def soonest(self) -> int:
+        soonest = self._core.soonest
+        return soonest if soonest >= FAR else soonest - self._time.anchor
+
+    def changed(self) -> bool:
+        return self._core.soonest <= self._time.now()
+
+    def tick(self) -> None:
+        with self._lock:
+            self._core.promote(self._now())
+
+    def __repr__(self) -> str:
+        return "memory://"
+
+    def put(self, jobs: Sequence[Job]) -> None:
+        with self._lock:
+            now = self._now()
+            records = [admit(job, self.settings, now, self._core.skew) for job in jobs]
+            self._core.put(records, self.settings.overflow, now)
+
+    def take(self, limit: int) -> list[Job]:
+        with self._lock:
+            return self._core.take(limit, self._now())
+
+    def ack(self, jobs: Sequence[Job]) -> list[Job]:
+        with self._lock:
+            now = self._now()
+            return [job for job in jobs if not self._core.ack(job, now)]
+
+    def nack(self, job: Job, delay: int, error: str | None) -> bool:
+        with self._lock:
+            return self._core.nack(job, delay, error, self._now())
+
+    def release(self, job: Job, delay: int) -> bool:
+        with self._lock:
+            return self._core.release(job, delay, self._now())
+
+    def bury(self, job: Job, error: str | None) -> bool:
+        with self._lock:
+            return self._core.bury(job, error, self._now())
+
+    def abandon(self, job: Job) -> bool:
+        with self._lock:
+            return self._core.abandon(job, self._now())
+
+    def extend(self, jobs: Sequence[Job], duration: int) -> list[Job]:
+        with self._lock:
+            now = self._now()
+            held = [self._core.extend(job, duration, now) for job in jobs]
+        return [job for job in held if job is not None]
+
+    def cancel(self, id: str) -> bool:
+        with self._lock:
+            return self._core.cancel(id, self._now())
+
+    def find(self, id: str) -> Job | None:
+        with self._lock:
+            return self._core.find(id, self._now())
+
+    def dead(self, limit: int, after: int) -> list[Job]:
+        with self._lock:
+            return self._core.look_dead(limit, after, self._now())
+
+    def take_dead(self, limit: int) -> list[Job]:
+        with self._lock:
+            return self._core.take_dead(limit, self._now())
+
+    def replay(self, limit: int | None, ids: frozenset[str] | None) -> int:
+        with self._lock:
+            return self._core.replay(limit, ids, self._now())
+
+    def set_paused(self, paused: bool) -> None:
+        with self._lock:
+            self._core.paused = paused
+
+    def stats(self) -> Stats:
+        with self._lock:
+            return self._core.stats(self._now())
+
+    def close(self) -> None:
+        with self._lock:
+            self._core.promote(self._now())
+            dropped = self._core.drop_delayed()
+        if dropped:
+            log.warning(
+                "queue %r closed: %d delayed jobs were not due and are dropped (memory keeps nothing)",
+                self.settings.queue,
+                dropped,
+            )

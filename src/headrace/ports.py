@@ -1,0 +1,87 @@
+"""How a step of the logic is carried out: in the caller's thread, on its loop, or in a thread beside it.
+
+The logic in ``calls.py`` is written once, as coroutines. Behind a sync face they never suspend: waiting blocks
+the thread instead, so ``run`` takes such a coroutine to its end in one go. Behind an async face they do suspend.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from .waiting import TaskTicket, ThreadTicket, Ticket
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def run(call: Coroutine[Any, Any, T]) -> T:
+    """Take a coroutine that never suspends to its end."""
+    try:
+        call.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    call.close()
+    raise RuntimeError("a blocking call suspended: its port is not a ThreadPort")
+
+
+class Port(Protocol):
+    def ticket(self) -> Ticket: ...
+    async def call(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Carry out one step of the store."""
+
+    async def take(self, step: Callable[[int], list[T]], limit: int, undo: Callable[[list[T]], object]) -> list[T]:
+        """The same for the step that hands out jobs: a caller that is cancelled meanwhile has none of them."""
+
+
+class ThreadPort:
+    """For sync callers: everything happens in their own thread."""
+
+    def ticket(self) -> Ticket:
+        return ThreadTicket()
+
+    async def call(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return step(*args, **kwargs)
+
+    async def take(self, step: Callable[[int], list[T]], limit: int, undo: Callable[[list[T]], object]) -> list[T]:
+        return step(limit)
+
+
+class LoopPort(ThreadPort):
+    """For async callers of a store whose steps are quick: right on the loop, with nothing to interrupt."""
+
+    def ticket(self) -> Ticket:
+        return TaskTicket()
+
+
+class ExecutorPort(LoopPort):
+    """For async callers of a store whose steps touch a disk: in the executor's thread."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    async def call(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        loop = asyncio.get_running_loop()
+        return await asyncio.shield(loop.run_in_executor(self._executor, lambda: step(*args, **kwargs)))
+
+    async def take(self, step: Callable[[int], list[T]], limit: int, undo: Callable[[list[T]], object]) -> list[T]:
+        loop = asyncio.get_running_loop()
+        done = loop.run_in_executor(self._executor, step, limit)
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            # The step may be under way. Whatever it takes goes back, right behind it in the same thread.
+            done.add_done_callback(lambda taken: self._give_back(loop, taken, undo))
+            raise
+
+    def _give_back(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        taken: asyncio.Future[list[T]],
+        undo: Callable[[list[T]], object],
+    ) -> None:
+        if not taken.cancelled() and taken.exception() is None and taken.result():
+            self._executor.submit(undo, taken.result())

@@ -1,0 +1,42 @@
+"""Queue time: a line that never steps, and its distance from the calendar.
+
+A queue measures everything on its own line, which runs with the steady clock and agreed with the calendar when
+the queue was made. ``skew`` is how far the calendar has stepped away since. A step therefore moves no lease, no
+delay and no age; only what was asked for by calendar (``run_at``, ``deadline``) follows the calendar, and a
+moment that is shown to somebody is shown in today's calendar.
+"""
+
+from __future__ import annotations
+
+from .clock import SECOND, Clock
+
+TOLERANCE = SECOND
+"""Drift below this is slewing, which the steady clock shares; more is a step."""
+
+
+class Timeline:
+    """``now()`` in queue time; ``stepped()`` tells by how much the calendar moved since it was last asked."""
+
+    __slots__ = ("_checked", "_clock", "anchor", "skew")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.anchor = clock.wall() - clock.steady()
+        self.skew = 0
+        self._checked = clock.steady()
+
+    def now(self) -> int:
+        return self._clock.steady() + self.anchor
+
+    def stepped(self) -> int:
+        """Microseconds that the wall clock has stepped forward (or back, negative); ``skew`` follows it."""
+        steady = self._clock.steady()
+        change = step(self._clock.wall(), steady + self.anchor, self.skew)
+        self.skew += change
+        return change
+
+
+def step(wall: int, now: int, skew: int) -> int:
+    """By how much the calendar has stepped: its distance from ``now + skew``, when that is no mere drift."""
+    change = wall - now - skew
+    return change if abs(change) > TOLERANCE else 0
