@@ -72,10 +72,10 @@ def _encodable(text: str) -> bool:
     return True
 
 
-def _delay(name: str, delay: object) -> int:
-    if isinstance(delay, (int, float)) and not isinstance(delay, bool) and math.isfinite(delay):
-        if 0 <= delay <= LONGEST:
-            return round(delay * SECOND)
+def _delay(name: str, delay: float) -> int:
+    number = isinstance(delay, (int, float)) and not isinstance(delay, bool) and math.isfinite(delay)
+    if number and 0 <= delay <= LONGEST:
+        return round(delay * SECOND)
     raise InvalidJob(name, f"delay {delay!r} is not a number of seconds from 0 to {LONGEST:,}")
 
 

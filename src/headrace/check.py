@@ -25,7 +25,7 @@ def duration(name: str, value: object, *, zero: bool = True) -> int:
     """Seconds, as a finite number >= 0 (or > 0) and at most 100 years; returned in microseconds."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         micros = round(value * SECOND) if abs(value) <= LONGEST else -1
-        if 0 <= value and micros >= 0 and (zero or micros > 0):
+        if value >= 0 and micros >= 0 and (zero or micros > 0):
             return micros
     least = "0" if zero else "0.000001"
     raise ConfigError(f"{name}: {value!r} is not a number of seconds from {least} to {LONGEST:,}")

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Protocol
 
 SECOND = 1_000_000
@@ -45,8 +46,21 @@ class Clock(Protocol):
         """Call ``callback`` in ``loop`` once ``steady()`` reaches ``at``. Called from the loop's own thread."""
 
 
+def _boot() -> str:
+    """What tells this boot of the machine from the last: the steady clock begins anew with each."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:  # not Linux: the minute of the boot, as near as the wall clock knows it
+        return f"booted in minute {round((time.time() - time.monotonic()) / 60)}"
+
+
 class SystemClock:
-    """The machine's own clocks. The steady one is shared by all processes of one boot."""
+    """The machine's own clocks. The steady one is shared by all processes of one ``boot``."""
+
+    @cached_property
+    def boot(self) -> str:
+        return _boot()
 
     def steady(self) -> int:
         return time.monotonic_ns() // 1000

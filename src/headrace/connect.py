@@ -45,7 +45,7 @@ def _split(url: object) -> tuple[str, str, dict[str, Any]]:
     """(scheme, path, options). The error never repeats what might be a password."""
     if not isinstance(url, str):
         raise ConfigError(f"url: {type(url).__name__} is not a text like 'sqlite:///jobs.db'")
-    scheme, mark, rest = url.partition("://")
+    scheme, mark, _ = url.partition("://")
     if not mark or scheme not in ("memory", "sqlite"):
         shown = f"{scheme}://…" if mark else "a text without ://"
         raise ConfigError(f"url: {shown} names no backend; use memory:// or sqlite:///file.db")

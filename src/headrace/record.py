@@ -60,25 +60,69 @@ class Record:
 
 
 def snapshot(record: Record, queue: str, salt: int, skew: int) -> Job:
-    """The frozen Job that callers see. ``salt`` makes the token: a lease of another store never fits here."""
-    state = record.state
-    enqueued = to_datetime(record.enqueued + skew)
-    return Job(
-        record.payload,
+    """The frozen Job that callers see."""
+    return job_of(
         record.id,
+        record.payload,
         record.priority,
-        0.0,
-        enqueued if record.run_at == record.enqueued else to_datetime(record.run_at + skew),
-        None if record.deadline is None else to_datetime(record.deadline),
         record.max_attempts,
-        queue,
-        state,
+        record.enqueued,
+        record.run_at,
+        record.deadline,
         record.attempt,
         record.fence,
-        record.fence + salt,
-        enqueued,
-        to_datetime(record.due + skew) if state is State.INFLIGHT else None,
+        record.due,
         record.last_error,
         record.cancelled,
         record.ref,
+        state=record.state,
+        queue=queue,
+        salt=salt,
+        skew=skew,
+    )
+
+
+def job_of(
+    id: str,
+    payload: bytes,
+    priority: int,
+    max_attempts: int,
+    enqueued: int,
+    run_at: int,
+    deadline: int | None,
+    attempt: int,
+    fence: int,
+    due: int,
+    last_error: str | None,
+    cancelled: int,
+    ref: int,
+    *,
+    state: State,
+    queue: str,
+    salt: int,
+    skew: int,
+) -> Job:
+    """A Job from what stores keep, in the order in which they keep it; moments are in queue time.
+
+    The token is the fence plus the store's secret ``salt``: a lease of another store never fits.
+    """
+    shown = to_datetime(enqueued + skew)
+    return Job(
+        payload,
+        id,
+        priority,
+        0.0,
+        shown if run_at == enqueued else to_datetime(run_at + skew),
+        None if deadline is None else to_datetime(deadline),
+        max_attempts,
+        queue,
+        state,
+        attempt,
+        fence,
+        fence + salt,
+        shown,
+        to_datetime(due + skew) if state is State.INFLIGHT else None,
+        last_error,
+        bool(cancelled),
+        ref,
     )

@@ -80,7 +80,8 @@ class Signature:
         """Arguments by name as a call takes them."""
         if not self._positional:
             return (), args
-        bound = inspect.BoundArguments(self._full, args)  # type: ignore[arg-type]  # any dict will do
+        whole = self._full if self.context in args else self._given
+        bound = inspect.BoundArguments(whole, args)
         return bound.args, bound.kwargs
 
     def inject(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

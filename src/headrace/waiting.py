@@ -222,3 +222,7 @@ class Rooms:
     def __init__(self) -> None:
         self.consumers = Room()
         self.producers = Room()
+
+    def after_fork(self) -> None:
+        """Whoever waited here waits in the parent."""
+        self.__init__()  # type: ignore[misc]

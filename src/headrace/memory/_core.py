@@ -16,13 +16,11 @@ from ..errors import DuplicateJob, QueueFull
 from ..job import Job, State, Stats
 from ..overflow import DropNewest, DropOldest, Overflow
 from ..record import Record, snapshot
+from ..rules import EXPIRED, TOO_LATE, TOTALS, no_room
 from ..settings import Settings
 from ._heaps import AgeHeap, Entry, LazyHeap
 
 DELAYED, READY, INFLIGHT, DEAD = State.DELAYED, State.READY, State.INFLIGHT, State.DEAD
-
-EXPIRED = "lease expired: its worker died, hung or lost touch"
-TOO_LATE = "deadline passed before it could start"
 
 
 class Core:
@@ -48,11 +46,7 @@ class Core:
         self.first_dead = self.next_dead = 1
         limit = settings.dead_capacity
         self.dead_capacity = settings.capacity if limit is None else limit
-        self.totals: dict[str, Any] = dict.fromkeys(
-            ("enqueued", "acked", "retried", "expired_leases", "ack_too_late", "cancelled", "taken")
-            + ("dropped", "dead_total", "dead_dropped", "deadline_missed"),
-            0,
-        )
+        self.totals: dict[str, Any] = dict.fromkeys(TOTALS, 0)
 
     # Is what a heap entry stands for still so?
 
@@ -169,7 +163,7 @@ class Core:
         over = len(self.jobs) + len(records) - self.settings.capacity
         makes_room = isinstance(policy, (DropOldest, DropNewest))
         if over > 0 and not makes_room:
-            raise QueueFull(self._no_room(len(records)))
+            raise self._full(len(records))
         fresh: set[str] = set()
         for record in records:
             if record.id in self.jobs or record.id in fresh:
@@ -183,7 +177,7 @@ class Core:
             records = records[: max(kept, 0)]
         elif over > 0:
             if over > self.ready_count + self.delayed_count:
-                raise QueueFull(self._no_room(len(records)))
+                raise self._full(len(records))
             self._drop_oldest(over)
         for record in records:
             self.seq += 1
@@ -192,12 +186,8 @@ class Core:
             self._enter_line(record, record.due, now)
         self.totals["enqueued"] += len(records)
 
-    def _no_room(self, wanted: int) -> str:
-        return (
-            f"queue {self.settings.queue!r} is full: {len(self.jobs):,} of {self.settings.capacity:,} places are "
-            f"taken (ready, delayed and in flight) and {wanted:,} more were asked for; try later, raise capacity, "
-            "or choose an overflow policy"
-        )
+    def _full(self, wanted: int) -> QueueFull:
+        return no_room(self.settings.queue, len(self.jobs), self.settings.capacity, wanted)
 
     def _drop_oldest(self, count: int) -> None:
         for _ in range(count):

@@ -1,7 +1,10 @@
 """A clock that moves only when told to, and an event loop that tells it to when everyone waits.
 
-Threads that wait on the clock are woken by ``advance`` in the order of their times; tasks too. A wait of 30 s
+Threads and tasks that wait on the clock are woken by ``advance`` in the order of their times. A wait of 30 s
 takes no time, and every reading is exact, so tests compare times with ``==``.
+
+``advance`` does not wait for those it woke: they run when the machine lets them, and then read the time at which
+``advance`` ended. A test that cares for the moment advances to that moment, and looks, before it goes on.
 """
 
 from __future__ import annotations
@@ -13,26 +16,29 @@ import selectors
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 from ..clock import FAR, SECOND, Handle, to_datetime, to_micros
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class _Timer:
-    """One moment at which something is to be called; the handle that takes it back."""
+    """Somebody who waits on the clock, with what is called when the time has come; the handle to give up."""
 
-    __slots__ = ("callback", "cancelled")
+    __slots__ = ("_clock", "callback", "pending")
 
-    def __init__(self, callback: Callable[[], None]) -> None:
+    def __init__(self, clock: VirtualClock, callback: Callable[[], None]) -> None:
+        self._clock = clock
         self.callback = callback
-        self.cancelled = False
+        self.pending = True
 
     def cancel(self) -> None:
-        self.cancelled = True
+        self._clock._end(self)
 
 
 class VirtualClock:
@@ -58,7 +64,7 @@ class VirtualClock:
 
     def advance(self, seconds: float) -> None:
         """Let time pass: whatever falls due on the way is called at its own moment, in order."""
-        if seconds < 0:
+        if not seconds >= 0:
             raise ValueError(f"advance: time does not run backwards ({seconds} s); step() moves the wall clock")
         self._advance_to(self._now + round(seconds * SECOND))
 
@@ -68,12 +74,12 @@ class VirtualClock:
 
     @property
     def waiting(self) -> int:
-        """How many threads and tasks wait on this clock now."""
+        """How many threads and tasks wait on this clock now; a task that waits for ever is not seen."""
         with self._changed:
             return self._waiting
 
     def until_waiting(self, count: int, limit: float = 10.0) -> None:
-        """Block, in real time, until ``count`` threads or tasks wait on this clock."""
+        """Block, in real time, until at least ``count`` threads and tasks wait on this clock."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._waiting >= count, limit):
                 raise TimeoutError(f"only {self._waiting} of {count} were waiting after {limit} s")
@@ -81,13 +87,9 @@ class VirtualClock:
     def next_timer(self) -> int:
         """The next moment at which something is due, or FAR."""
         with self._changed:
-            while self._timers and self._timers[0][2].cancelled:
-                heapq.heappop(self._timers)
-            return self._timers[0][0] if self._timers else FAR
+            return self._head()
 
     def acquire(self, lock: threading.Lock, until: int) -> bool:
-        if until <= self._now:
-            return lock.acquire(blocking=False)
         timed_out = False
 
         def expire() -> None:
@@ -99,40 +101,77 @@ class VirtualClock:
                 timed_out = False
 
         timer = self._add(until, expire)
-        self._count(+1)
+        if timer is None:
+            return lock.acquire(blocking=False)
         try:
             lock.acquire()
         finally:
             timer.cancel()
-            self._count(-1)
+        if timed_out:
+            # Woken by somebody and by the clock: both released it. Timed out means that it is held by nobody new.
+            lock.acquire(blocking=False)
         return not timed_out
 
     def call_at(self, loop: asyncio.AbstractEventLoop, at: int, callback: Callable[[], None]) -> Handle:
+        cancelled = False
+
+        class Pending:
+            def cancel(self) -> None:
+                nonlocal cancelled
+                cancelled = True
+                if timer is not None:
+                    timer.cancel()
+
+        def call() -> None:
+            if not cancelled:
+                callback()
+
         def fire() -> None:
-            loop.call_soon_threadsafe(lambda: None if timer.cancelled else callback())
+            try:
+                loop.call_soon_threadsafe(call)
+            except RuntimeError:  # the loop is closed, and whoever waited in it is gone
+                pass
 
         timer = self._add(at, fire)
-        return timer
+        if timer is None:
+            loop.call_soon(call)
+        return Pending()
 
-    def _add(self, at: int, callback: Callable[[], None]) -> _Timer:
-        timer = _Timer(callback)
+    def _add(self, at: int, callback: Callable[[], None]) -> _Timer | None:
+        """None when ``at`` has come: told under the lock, for a timer behind the time would never be called."""
         with self._changed:
+            if at <= self._now:
+                return None
+            timer = _Timer(self, callback)
             if at < FAR:
                 heapq.heappush(self._timers, (at, next(self._order), timer))
-        return timer
-
-    def _count(self, change: int) -> None:
-        with self._changed:
-            self._waiting += change
+            self._waiting += 1
             self._changed.notify_all()
+            return timer
+
+    def _end(self, timer: _Timer) -> None:
+        with self._changed:
+            if timer.pending:
+                timer.pending = False
+                self._waiting -= 1
+                self._changed.notify_all()
+
+    def _head(self) -> int:
+        while self._timers and not self._timers[0][2].pending:
+            heapq.heappop(self._timers)
+        return self._timers[0][0] if self._timers else FAR
 
     def _advance_to(self, target: int) -> None:
-        while (due := self.next_timer()) <= target:
+        while True:
             with self._changed:
+                due = self._head()
+                if due > target:
+                    self._now = max(self._now, target)
+                    return
                 self._now = max(self._now, due)
                 _, _, timer = heapq.heappop(self._timers)
+            self._end(timer)
             timer.callback()
-        self._now = max(self._now, target)
 
 
 class _JumpingSelector(selectors.DefaultSelector):
@@ -142,7 +181,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> Any:
         ready = super().select(0)
-        if ready or timeout == 0:
+        if ready or (timeout is not None and timeout <= 0):
             return ready
         if self.loop.threads:
             return super().select(0.05)  # a thread is at work: let it finish before time moves
@@ -172,7 +211,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self.clock.steady() / SECOND
 
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: Unpack[Ts]
+    ) -> asyncio.Future[T]:
         future = super().run_in_executor(executor, func, *args)
         self.threads += 1
         future.add_done_callback(self._thread_done)

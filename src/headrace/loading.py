@@ -1,0 +1,74 @@
+"""``module:app`` -> App, for the command line: with errors for the person who typed it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from types import ModuleType
+
+from .app import App
+from .errors import ConfigError
+
+
+def load_app(path: str) -> App:
+    """Import the app that ``package.module:name`` names; the current folder is searched too.
+
+    ConfigError, in one line, where there is no such module or name, where it is something else, or where the
+    module itself fails: then with the file and the line.
+    """
+    module_name, colon, name = path.partition(":")
+    if not colon or not module_name or not name:
+        raise ConfigError(f"{path!r} does not name an app; write module:name, such as shop.jobs:app")
+    if module_name.endswith(".py") or "/" in module_name or os.sep in module_name:
+        dotted = module_name.removesuffix(".py").strip("./").replace(os.sep, ".").replace("/", ".")
+        raise ConfigError(f"{module_name!r} is a file; name it as import does: {dotted}:{name}")
+    module = _import(module_name)
+    found: object = module
+    for step in name.split("."):
+        if not hasattr(found, step):
+            raise ConfigError(f"module {module_name!r} has no {name!r}; {_candidates(module)}")
+        found = getattr(found, step)
+    if not isinstance(found, App):
+        raise ConfigError(f"{path!r} is of type {type(found).__name__}, not a headrace.App; {_candidates(module)}")
+    return found
+
+
+def _import(name: str) -> ModuleType:
+    here = os.getcwd()
+    if here not in sys.path and "" not in sys.path:
+        sys.path.insert(0, here)
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if name == missing or name.startswith(f"{missing}."):
+            raise ConfigError(
+                f"no module {missing!r} to import {name!r} from; looked in {here} and in the installed packages"
+            ) from None
+        raise ConfigError(f"importing {name!r} failed: no module {missing!r}, wanted by {_place(error)}") from error
+    except Exception as error:
+        raise ConfigError(f"importing {name!r} failed: {type(error).__name__}: {error}, at {_place(error)}") from error
+    except SystemExit as error:
+        raise ConfigError(f"importing {name!r} ended the program (sys.exit), at {_place(error)}") from error
+
+
+def _place(error: BaseException) -> str:
+    """Where in the user's code it happened."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}"
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if not _machinery(each.filename)]
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "an unknown place"
+
+
+def _machinery(filename: str) -> bool:
+    return filename.startswith("<frozen importlib") or filename in (__file__, importlib.__file__)
+
+
+def _candidates(module: ModuleType) -> str:
+    apps = [name for name, value in vars(module).items() if isinstance(value, App)]
+    if not apps:
+        return f"there is no App in {module.__name__}"
+    return "there is " + " and ".join(f"{module.__name__}:{name}" for name in apps)

@@ -1,0 +1,1 @@
+DELETE FROM headrace_jobs WHERE pk = ? AND queue = ? AND fence = ? AND state = 2

@@ -1,0 +1,1 @@
+SELECT boot, anchor, skew FROM headrace_clock

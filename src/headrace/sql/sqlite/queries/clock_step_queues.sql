@@ -1,0 +1,1 @@
+UPDATE headrace_queues SET soonest = 0

@@ -1,0 +1,1 @@
+SELECT pk, id FROM headrace_dead WHERE queue = :queue ORDER BY pk

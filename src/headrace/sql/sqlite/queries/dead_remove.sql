@@ -1,0 +1,1 @@
+DELETE FROM headrace_dead WHERE pk = ?

@@ -1,0 +1,1 @@
+SELECT 1 FROM headrace_jobs WHERE queue = ? AND id = ?

@@ -1,0 +1,1 @@
+UPDATE headrace_jobs SET cancelled = 1 WHERE pk = :pk

@@ -1,0 +1,1 @@
+SELECT queue FROM headrace_queues WHERE name = ?

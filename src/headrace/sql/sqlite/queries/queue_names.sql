@@ -1,0 +1,1 @@
+SELECT name FROM headrace_queues ORDER BY name

@@ -1,0 +1,57 @@
+"""Opening an SQLite queue: its settings, and what the handles of one process share."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from weakref import WeakValueDictionary
+
+from .. import check
+from ..clock import SECOND
+from ..errors import ConfigError
+from ..faces import SyncQueue, faces
+from ..ports import ExecutorPort
+from ..settings import Settings
+from ..waiting import Rooms
+from .database import Database, file_key
+from .step import SQL
+from .store import SqliteStore
+
+_SYNCHRONOUS = ("full", "normal")
+_rooms: WeakValueDictionary[tuple[str, str], Rooms] = WeakValueDictionary()
+_rooms_lock = threading.Lock()
+
+
+def open_sqlite(path: str, given: dict[str, Any]) -> SyncQueue:
+    """``synchronous``: "full" (a power cut loses nothing that was accepted; the default) or "normal" (a power
+    cut may lose the last moments, a killed process nothing). ``busy_timeout``: seconds to wait for another
+    process's lock. ``poll``: seconds between two looks for what other processes wrote."""
+    given = dict(given)
+    synchronous = str(given.pop("synchronous", "full")).lower()
+    if synchronous not in _SYNCHRONOUS:
+        raise ConfigError(f"synchronous: {synchronous!r} is none of {', '.join(_SYNCHRONOUS)}")
+    patience = check.duration("busy_timeout", given.pop("busy_timeout", 15.0)) / SECOND
+    poll = check.duration("poll", given.pop("poll", 0.01), zero=False) / SECOND
+    settings = Settings.make(**given)
+    with _rooms_lock:
+        rooms = _rooms.setdefault((file_key(path), settings.queue), Rooms())
+    store = SqliteStore(settings, Database(path, synchronous, patience), rooms, poll)
+    return faces(store, ExecutorPort(ThreadPoolExecutor(1, thread_name_prefix="headrace-sqlite")))
+
+
+def queue_names(path: str) -> list[str]:
+    """The queues in a file, by name; none for a file that holds no queue."""
+    database = Database(path, "full", 15.0)
+
+    def work(connection: sqlite3.Connection) -> list[str]:
+        known = "SELECT count(*) FROM sqlite_schema WHERE name = 'headrace_queues'"
+        if connection.execute(known).fetchone()[0] == 0:
+            return []
+        return [row[0] for row in connection.execute(SQL["queue_names"])]
+
+    try:
+        return database.read(work)
+    finally:
+        database.close()

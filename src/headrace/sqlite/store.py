@@ -1,0 +1,275 @@
+"""The Store on an SQLite file: each call is one transaction, holding for all processes that share the file.
+
+A transaction begins with the queue's own row (its figures, its last fence, and ``soonest``, the moment before
+which nothing falls due), moves what is due, does its work, and writes the row back if that changed. So the
+figures are exact, cost nothing to read, and survive whatever the jobs survive.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from .. import fork
+from ..admit import admit
+from ..clock import FAR, SECOND
+from ..job import Job, State, Stats
+from ..queue import Capabilities
+from ..rules import TOTALS
+from ..settings import Settings
+from ..timeline import step as calendar_step
+from ..waiting import Rooms
+from . import schema
+from .database import Database
+from .step import SQL, STATES, Step
+
+T = TypeVar("T")
+
+log = logging.getLogger("headrace.sqlite")
+
+
+class SqliteStore:
+    """One handle on one queue in one file. ``poll``: seconds between two looks for other processes' writes."""
+
+    capabilities = Capabilities(durable=True, processes=True)
+
+    def __init__(self, settings: Settings, database: Database, rooms: Rooms, poll: float) -> None:
+        self.settings = settings
+        self.rooms = rooms
+        self._database = database
+        self._poll = round(poll * SECOND)
+        self._lock = threading.Lock()
+        self._closed = False
+        # What the last step saw, for callers that only want to know whether to look again.
+        self.ready = 0
+        self.room = settings.capacity
+        self._soonest = FAR
+        self._version = -1
+        self._next_look = 0
+        self._queue = self._open()
+        fork.register(self)
+
+    def __repr__(self) -> str:
+        return f"sqlite:///{self._database.path}"
+
+    def _open(self) -> int:
+        """Bring the tables up to date, anchor queue time to this boot, add the queue; its number."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            schema.migrate(connection)
+            clock = self.settings.clock
+            found = connection.execute(SQL["clock_get"]).fetchone()
+            boot = getattr(clock, "boot", "virtual")
+            if found is None or found[0] != boot:
+                skew = 0 if found is None else found[2]
+                anchor = clock.wall() - skew - clock.steady()
+                connection.execute(SQL["clock_set"], {"boot": boot, "anchor": anchor, "skew": skew})
+            name = {"name": self.settings.queue, "salt": secrets.randbits(62)}
+            connection.execute(SQL["queue_add"], name)
+            number: int = connection.execute(SQL["queue_id"], (self.settings.queue,)).fetchone()[0]
+            return number
+
+        with self._lock:
+            try:
+                return self._database.write(work)
+            except BaseException:
+                self._database.close()
+                raise
+
+    # One transaction
+
+    def _write(self, work: Callable[[Step], T]) -> T:
+        def transaction(connection: sqlite3.Connection) -> tuple[T, Step]:
+            step = self._begin(connection)
+            step.promote()
+            result = work(step)
+            step.save()
+            return result, step
+
+        with self._lock:
+            return self._finish(self._database.write(transaction))
+
+    def _read(self, work: Callable[[Step], T]) -> T:
+        """The same without the write lock, unless something is due and has to be moved first."""
+
+        def transaction(connection: sqlite3.Connection) -> tuple[T, Step] | None:
+            step = Step(connection, self._queue, self.settings, self.settings.clock.steady())
+            return None if step.due else (work(step), step)
+
+        with self._lock:
+            found = self._database.read(transaction)
+            if found is not None:
+                return self._finish(found)
+        return self._write(work)
+
+    def _begin(self, connection: sqlite3.Connection) -> Step:
+        clock = self.settings.clock
+        step = Step(connection, self._queue, self.settings, clock.steady())
+        if step.now >= self._next_look:
+            self._next_look = step.now + SECOND // 2
+            change = calendar_step(clock.wall(), step.now, step.figures.skew)
+            if change:
+                log.warning("the wall clock stepped by %+.1f s; leases and delays are not affected", change / SECOND)
+                step.calendar_stepped(change, getattr(clock, "boot", "virtual"))
+        return step
+
+    def _finish(self, done: tuple[T, Step]) -> T:
+        result, step = done
+        figures = step.figures
+        self.ready = 0 if figures.paused else figures.ready
+        self.room = self.settings.capacity - figures.size
+        self._soonest = FAR if figures.soonest >= FAR else figures.soonest - figures.anchor
+        if self._closed:
+            self._database.close()
+        return result
+
+    # Watching
+
+    @property
+    def soonest(self) -> int:
+        return min(self._soonest, self.settings.clock.steady() + self._poll)
+
+    def changed(self) -> bool:
+        if self.settings.clock.steady() >= self._soonest:
+            return True
+        if not self._lock.acquire(blocking=False):
+            return False  # a step is under way; it will tell, or the next look will
+        try:
+            version, self._version = self._version, self._database.version()
+            return version != self._version
+        finally:
+            self._lock.release()
+
+    def tick(self) -> None:
+        self._read(lambda step: None)
+
+    # The calls
+
+    def put(self, jobs: Sequence[Job]) -> None:
+        settings = self.settings
+
+        def work(step: Step) -> None:
+            step.put([admit(job, settings, step.now, step.figures.skew) for job in jobs])
+
+        self._write(work)
+
+    def take(self, limit: int) -> list[Job]:
+        if self._read(lambda step: step.figures.paused or not step.figures.ready):
+            return []  # nothing to claim: no need to stand in line for the write lock
+        return self._write(lambda step: [] if step.figures.paused else step.take(limit))
+
+    def ack(self, jobs: Sequence[Job]) -> list[Job]:
+        return self._write(lambda step: step.ack(jobs))
+
+    def nack(self, job: Job, delay: int, error: str | None) -> bool:
+        def work(step: Step) -> bool:
+            held = step.held(job)
+            if held is not None:
+                attempt, max_attempts, cancelled = held
+                step.figures.retried += attempt < max_attempts and not cancelled
+                step.failed(job.ref, attempt, max_attempts, cancelled, delay, error)
+            return held is not None
+
+        return self._write(work)
+
+    def release(self, job: Job, delay: int) -> bool:
+        def work(step: Step) -> bool:
+            held = step.held(job)
+            if held is not None and held[2]:
+                step.finish(job.ref, "cancelled")
+            elif held is not None:
+                step.put_back(job.ref, held[0] - 1, delay, None)
+            return held is not None
+
+        return self._write(work)
+
+    def bury(self, job: Job, error: str | None) -> bool:
+        def work(step: Step) -> bool:
+            held = step.held(job)
+            if held is not None:
+                step.bury(job.ref, error)
+            return held is not None
+
+        return self._write(work)
+
+    def abandon(self, job: Job) -> bool:
+        def work(step: Step) -> bool:
+            held = step.held(job)
+            if held is not None:
+                step.finish(job.ref, "cancelled")
+            return held is not None
+
+        return self._write(work)
+
+    def extend(self, jobs: Sequence[Job], duration: int) -> list[Job]:
+        return self._write(lambda step: step.extend(jobs, duration))
+
+    def cancel(self, id: str) -> bool:
+        return self._write(lambda step: step.cancel(id))
+
+    def find(self, id: str) -> Job | None:
+        def work(step: Step) -> Job | None:
+            for row in step.connection.execute(SQL["find"], (step.queue, id)):
+                return step.job(row[1:], STATES[row[0]])
+            for row in step.connection.execute(SQL["find_dead"], (step.queue, id)):
+                return step.job(row, State.DEAD)
+            return None
+
+        return self._read(work)
+
+    def dead(self, limit: int, after: int) -> list[Job]:
+        def work(step: Step) -> list[Job]:
+            return [step.job(row, State.DEAD) for row in step.rows("dead", limit=limit, after=after)]
+
+        return self._read(work)
+
+    def take_dead(self, limit: int) -> list[Job]:
+        def work(step: Step) -> list[Job]:
+            taken = [step.job(row, State.DEAD) for row in step.rows("dead", limit=limit, after=0)]
+            step.connection.executemany(SQL["dead_remove"], [(job.ref,) for job in taken])
+            step.figures.dead -= len(taken)
+            step.figures.taken += len(taken)
+            return taken
+
+        return self._write(work)
+
+    def replay(self, limit: int | None, ids: frozenset[str] | None) -> int:
+        return self._write(lambda step: step.replay(limit, ids))
+
+    def set_paused(self, paused: bool) -> None:
+        def work(step: Step) -> None:
+            step.figures.paused = int(paused)
+
+        self._write(work)
+
+    def stats(self) -> Stats:
+        def work(step: Step) -> Stats:
+            figures = step.figures
+            oldest = step.connection.execute(SQL["oldest"], (step.queue,)).fetchone()
+            return Stats(
+                ready=figures.ready,
+                delayed=figures.delayed,
+                inflight=figures.inflight,
+                dead=figures.dead,
+                oldest_ready=0.0 if oldest is None else (step.now - oldest[1]) / SECOND,
+                capacity=self.settings.capacity,
+                paused=bool(figures.paused),
+                **{name: getattr(figures, name) for name in TOTALS},
+            )
+
+        return self._read(work)
+
+    def close(self) -> None:
+        """Steps after this one open the file for themselves and close it again."""
+        with self._lock:
+            self._closed = True
+            self._database.close()
+
+    def after_fork(self) -> None:
+        self._lock = threading.Lock()
+        self._database.after_fork()
+        self.rooms.after_fork()
