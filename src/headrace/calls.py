@@ -219,6 +219,7 @@ class Calls:
             await self.port.call(self.store.close)
         for room in (self.store.rooms.consumers, self.store.rooms.producers):
             room.wake_all()
+        self.port.close()
 
 
 class Handle:

@@ -81,7 +81,8 @@ class SystemClock:
 
 def to_datetime(micros: int) -> datetime:
     """Microseconds since 1970 as an aware datetime in UTC, exact."""
-    return EPOCH + timedelta(microseconds=micros)
+    seconds, rest = divmod(micros, SECOND)
+    return EPOCH + timedelta(0, seconds, rest)
 
 
 def to_micros(moment: datetime) -> int:

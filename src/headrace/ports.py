@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from . import fork
 from .waiting import TaskTicket, ThreadTicket, Ticket
 
 T = TypeVar("T")
@@ -36,6 +37,9 @@ class Port(Protocol):
     async def take(self, step: Callable[[int], list[T]], limit: int, undo: Callable[[list[T]], object]) -> list[T]:
         """The same for the step that hands out jobs: a caller that is cancelled meanwhile has none of them."""
 
+    def close(self) -> None:
+        """Give back what carried the steps out; a later step takes it again."""
+
 
 class ThreadPort:
     """For sync callers: everything happens in their own thread."""
@@ -49,6 +53,9 @@ class ThreadPort:
     async def take(self, step: Callable[[int], list[T]], limit: int, undo: Callable[[list[T]], object]) -> list[T]:
         return step(limit)
 
+    def close(self) -> None:
+        pass
+
 
 class LoopPort(ThreadPort):
     """For async callers of a store whose steps are quick: right on the loop, with nothing to interrupt."""
@@ -58,10 +65,26 @@ class LoopPort(ThreadPort):
 
 
 class ExecutorPort(LoopPort):
-    """For async callers of a store whose steps touch a disk: in the executor's thread."""
+    """For async callers of a store whose steps touch a disk: one after the other in a thread of its own."""
 
-    def __init__(self, executor: Executor) -> None:
-        self._executor = executor
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._started: ThreadPoolExecutor | None = None
+        fork.register(self)
+
+    @property
+    def _executor(self) -> ThreadPoolExecutor:
+        if self._started is None:
+            self._started = ThreadPoolExecutor(1, thread_name_prefix=self._name)
+        return self._started
+
+    def close(self) -> None:
+        started, self._started = self._started, None
+        if started is not None:
+            started.shutdown(wait=False)
+
+    def after_fork(self) -> None:
+        self._started = None  # its thread lives in the parent only
 
     async def call(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         loop = asyncio.get_running_loop()

@@ -95,8 +95,6 @@ def _parts(value: Any) -> Parts | None:
         return _named(value, value.__struct_fields__)
     if dataclasses.is_dataclass(value):
         return _named(value, [field.name for field in dataclasses.fields(value)])
-    if attributes := getattr(type(value), "__attrs_attrs__", None):
-        return _named(value, [attribute.name for attribute in attributes])
     if hasattr(type(value), "__pydantic_validator__"):
         return ((f".{name}", part) for name, part in dict(value).items())
     return None

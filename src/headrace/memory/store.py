@@ -6,9 +6,12 @@ import logging
 import secrets
 import threading
 from collections.abc import Sequence
+from typing import NoReturn, cast
 
+from .. import fork
 from ..admit import admit
 from ..clock import FAR, SECOND
+from ..errors import Unsupported
 from ..job import Job, Stats
 from ..queue import Capabilities
 from ..settings import Settings
@@ -17,6 +20,16 @@ from ..waiting import Rooms
 from ._core import Core
 
 log = logging.getLogger("headrace.memory")
+
+
+class _Forked:
+    """Stands where the core was: whatever is asked of it is refused."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise Unsupported(
+            "this memory queue belongs to the process that made it, and this is a forked child: make a queue after "
+            "the fork, or use sqlite:/// to share one between processes"
+        )
 
 
 class MemoryStore:
@@ -32,6 +45,12 @@ class MemoryStore:
         self._next_look = 0
         # Fences begin at the time of day, so that they do not go back when the process starts anew.
         self._core = Core(settings, salt=secrets.randbits(62), fence=settings.clock.wall())
+        fork.register(self)
+
+    def after_fork(self) -> None:
+        """The child has a copy of every job: doing them would do them twice."""
+        self._lock = threading.Lock()
+        self._core = cast(Core, _Forked())
 
     def _now(self) -> int:
         """Queue time; looks at the calendar about twice a second."""

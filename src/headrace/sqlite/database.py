@@ -102,6 +102,8 @@ class Database:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {self.synchronous}")
+            connection.execute("PRAGMA temp_store = MEMORY")  # else every claim makes a file of its own
+            connection.execute("PRAGMA cache_size = -32768")
         except BaseException:
             connection.close()
             raise

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -38,7 +37,7 @@ def open_sqlite(path: str, given: dict[str, Any]) -> SyncQueue:
     with _rooms_lock:
         rooms = _rooms.setdefault((file_key(path), settings.queue), Rooms())
     store = SqliteStore(settings, Database(path, synchronous, patience), rooms, poll)
-    return faces(store, ExecutorPort(ThreadPoolExecutor(1, thread_name_prefix="headrace-sqlite")))
+    return faces(store, ExecutorPort("headrace-sqlite"))
 
 
 def queue_names(path: str) -> list[str]:

@@ -160,11 +160,8 @@ class Step:
         makes_room = isinstance(settings.overflow, (DropOldest, DropNewest))
         if over > 0 and not makes_room:
             raise no_room(settings.queue, figures.size, settings.capacity, len(records))
-        seen: set[str] = set()
-        for record in records:
-            if record.id in seen or self.connection.execute(SQL["exists"], (self.queue, record.id)).fetchone():
-                raise DuplicateJob(record.id)
-            seen.add(record.id)
+        if over > 0:
+            self._refuse_duplicates(records)  # nobody makes room for what cannot come in
         figures.enqueued += len(records)
         if over > 0 and isinstance(settings.overflow, DropNewest):
             figures.dropped += min(over, len(records))
@@ -173,7 +170,19 @@ class Step:
             if over > figures.ready + figures.delayed:
                 raise no_room(settings.queue, figures.size, settings.capacity, len(records))
             self._drop_oldest(over)
-        self.connection.executemany(SQL["put"], [self._row(record) for record in records])
+        inserted = self.connection.total_changes
+        try:
+            self.connection.executemany(SQL["put"], [self._row(record) for record in records])
+        except sqlite3.IntegrityError as error:  # the unique index refused the one after the last inserted
+            raise DuplicateJob(records[self.connection.total_changes - inserted].id) from error
+
+    def _refuse_duplicates(self, records: Sequence[Record]) -> None:
+        """DuplicateJob for the first record whose id is taken, or given twice."""
+        seen: set[str] = set()
+        for record in records:
+            if record.id in seen or self.connection.execute(SQL["exists"], (self.queue, record.id)).fetchone():
+                raise DuplicateJob(record.id)
+            seen.add(record.id)
 
     def _row(self, record: Record) -> tuple[object, ...]:
         figures = self.figures
