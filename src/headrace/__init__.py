@@ -1,5 +1,8 @@
 """Headrace: a job queue you can trust. The same rules in memory, in an SQLite file and in PostgreSQL."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .connect import connect, connect_async
 from .errors import (
     ConfigError,
@@ -17,12 +20,30 @@ from .job import Cancel, Discard, Job, Retry, Snooze, State, Stats
 from .overflow import Block, DropNewest, DropOldest, Reject
 from .queue import AsyncQueue, Capabilities, Inspect, Queue
 
+if TYPE_CHECKING:
+    from .app import App
+    from .pool import Context, Pool
+
+# A producer that only enqueues needs neither asyncio's machinery nor the pool's: these come when first used.
+_LATER = {"App": "headrace.app", "Context": "headrace.pool", "Pool": "headrace.pool"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+    value = getattr(import_module(_LATER[name]), name)
+    globals()[name] = value
+    return value
+
+
 __all__ = [
+    "App",
     "AsyncQueue",
     "Block",
     "Cancel",
     "Capabilities",
     "ConfigError",
+    "Context",
     "Discard",
     "DropNewest",
     "DropOldest",
@@ -32,6 +53,7 @@ __all__ = [
     "InvalidJob",
     "Job",
     "LeaseLost",
+    "Pool",
     "Queue",
     "QueueClosed",
     "QueueFull",

@@ -88,7 +88,12 @@ class ExecutorPort(LoopPort):
 
     async def call(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         loop = asyncio.get_running_loop()
-        return await asyncio.shield(loop.run_in_executor(self._executor, lambda: step(*args, **kwargs)))
+        done = loop.run_in_executor(self._executor, lambda: step(*args, **kwargs))
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            done.add_done_callback(_look_at)  # the step goes on; nobody is left to be told how it ended
+            raise
 
     async def take(self, step: Callable[[int], list[T]], limit: int, undo: Callable[[list[T]], object]) -> list[T]:
         loop = asyncio.get_running_loop()
@@ -108,3 +113,8 @@ class ExecutorPort(LoopPort):
     ) -> None:
         if not taken.cancelled() and taken.exception() is None and taken.result():
             self._executor.submit(undo, taken.result())
+
+
+def _look_at(done: asyncio.Future[T]) -> None:
+    if not done.cancelled():
+        done.exception()
