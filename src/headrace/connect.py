@@ -21,24 +21,24 @@ def connect(url: str, **settings: Any) -> Queue:
 
     Raises ConfigError for a URL or a setting that makes no sense, Unavailable when the store cannot be opened.
     """
-    return _open(url, settings)
+    return _open(url, settings, at_once=True)
 
 
 def connect_async(url: str, **settings: Any) -> AsyncQueue:
     """The same queue for asyncio. Opens nothing until it is first used; ``async with`` closes it."""
-    return _open(url, settings).as_async
+    return _open(url, settings, at_once=False).as_async
 
 
-def _open(url: str, given: dict[str, Any]) -> SyncQueue:
+def _open(url: str, given: dict[str, Any], *, at_once: bool) -> SyncQueue:
     scheme, path, options = _split(url)
     given = options | given
     if scheme == "memory":
         from .memory.store import MemoryStore
 
         return faces(MemoryStore(Settings.make(**given)), LoopPort())
-    from .sqlite.queue import open_sqlite
+    from .sqlite.queue import sqlite_queue
 
-    return open_sqlite(path, given)
+    return sqlite_queue(path, given, at_once=at_once)
 
 
 def _split(url: object) -> tuple[str, str, dict[str, Any]]:
@@ -49,15 +49,20 @@ def _split(url: object) -> tuple[str, str, dict[str, Any]]:
     if not mark or scheme not in ("memory", "sqlite"):
         shown = f"{scheme}://…" if mark else "a text without ://"
         raise ConfigError(f"url: {shown} names no backend; use memory:// or sqlite:///file.db")
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ConfigError(f"url: {scheme}://… cannot be read: {error}") from None
     options = {name: _value(value) for name, value in parse_qsl(parts.query, keep_blank_values=True)}
     if scheme == "memory":
         if parts.netloc or parts.path.strip("/"):
             raise ConfigError("url: memory:// takes no host and no path: a memory queue has no name")
         return scheme, "", options
     if parts.netloc:
+        # What stands there by mistake may be a user and a password.
+        name = parts.netloc if not set(parts.netloc) & set(":@") else "jobs.db"
         raise ConfigError(
-            f"url: sqlite://{parts.netloc}… has two slashes: write sqlite:///{parts.netloc} for a file beside you, "
+            f"url: sqlite:// has two slashes: write sqlite:///{name} for a file beside you, "
             "sqlite:////… for an absolute path"
         )
     path = unquote(parts.path[1:])

@@ -83,7 +83,13 @@ class ExecutorPort(LoopPort):
         if started is not None:
             started.shutdown(wait=False)
 
-    def after_fork(self) -> None:
+    def before_fork(self) -> None:
+        pass
+
+    def after_fork_in_parent(self) -> None:
+        pass
+
+    def after_fork_in_child(self) -> None:
         self._started = None  # its thread lives in the parent only
 
     async def call(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -96,23 +102,19 @@ class ExecutorPort(LoopPort):
             raise
 
     async def take(self, step: Callable[[int], list[T]], limit: int, undo: Callable[[list[T]], object]) -> list[T]:
-        loop = asyncio.get_running_loop()
-        done = loop.run_in_executor(self._executor, step, limit)
-        try:
-            return await asyncio.shield(done)
-        except asyncio.CancelledError:
-            # The step may be under way. Whatever it takes goes back, right behind it in the same thread.
-            done.add_done_callback(lambda taken: self._give_back(loop, taken, undo))
-            raise
+        taken: list[T] = []
 
-    def _give_back(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        taken: asyncio.Future[list[T]],
-        undo: Callable[[list[T]], object],
-    ) -> None:
-        if not taken.cancelled() and taken.exception() is None and taken.result():
-            self._executor.submit(undo, taken.result())
+        def take() -> list[T]:
+            taken.extend(step(limit))
+            return taken
+
+        try:
+            return await self.call(take)
+        except asyncio.CancelledError:
+            # The step may be under way. Whatever it takes goes back, right behind it in the same thread, which
+            # needs no event loop for that: this one may be about to end.
+            self._executor.submit(lambda: undo(taken))
+            raise
 
 
 def _look_at(done: asyncio.Future[T]) -> None:

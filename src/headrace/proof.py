@@ -61,7 +61,7 @@ def loss(before: object, after: object, place: str) -> str | None:
             return _first_loss(_keyed(before), _keyed({key: after[key] for key in before}), place)
     elif type(before) is type(after):
         mine, theirs = _parts(before), _parts(after)
-        if mine is not None and theirs is not None and not isinstance(before, (set, frozenset, Enum)):
+        if mine is not None and theirs is not None and not isinstance(before, (set, frozenset)):
             return _first_loss(mine, theirs, place)
     if type(before) is type(after):
         return f"{place}: comes back changed"

@@ -223,6 +223,7 @@ class Rooms:
         self.consumers = Room()
         self.producers = Room()
 
-    def after_fork(self) -> None:
-        """Whoever waited here waits in the parent."""
-        self.__init__()  # type: ignore[misc]
+    def clear(self) -> None:
+        """Begin anew in a forked child: whoever waited here waits in the parent."""
+        self.consumers = Room()
+        self.producers = Room()

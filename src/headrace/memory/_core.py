@@ -40,6 +40,8 @@ class Core:
         self.delayed = LazyHeap(self._is_delayed)
         self.leases = LazyHeap(self._is_leased)
         self.soonest = FAR
+        self.by_calendar = False
+        """Some delayed job may have been asked for by calendar."""
         self.ready_count = self.delayed_count = self.inflight_count = 0
         # Dead letters by serial number, which rises: the first living one is kept track of, not searched for.
         self.dead: dict[int, Record] = {}
@@ -76,6 +78,7 @@ class Core:
         self.delayed_count += 1
         self.delayed.push((due, record.seq, record.id))
         self.soonest = min(self.soonest, due)
+        self.by_calendar |= record.absolute
 
     def _enter_line(self, record: Record, due: int, now: int) -> None:
         """Ready at once when ``due`` has come, else delayed."""
@@ -145,6 +148,7 @@ class Core:
             self.totals["expired_leases"] += 1
             self._retry(self.jobs[entry[2]], now, now, EXPIRED)
         heads = (self.delayed.peek(), self.leases.peek())
+        self.by_calendar &= heads[0] is not None
         self.soonest = min((entry[0] for entry in heads if entry is not None), default=FAR)
 
     def step(self, change: int) -> None:

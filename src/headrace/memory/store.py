@@ -47,7 +47,13 @@ class MemoryStore:
         self._core = Core(settings, salt=secrets.randbits(62), fence=settings.clock.wall())
         fork.register(self)
 
-    def after_fork(self) -> None:
+    def before_fork(self) -> None:
+        self._lock.acquire()
+
+    def after_fork_in_parent(self) -> None:
+        self._lock.release()
+
+    def after_fork_in_child(self) -> None:
         """The child has a copy of every job: doing them would do them twice."""
         self._lock = threading.Lock()
         self._core = cast(Core, _Forked())
@@ -72,11 +78,14 @@ class MemoryStore:
 
     @property
     def soonest(self) -> int:
-        soonest = self._core.soonest
+        core, now = self._core, self._time.now()
+        soonest = core.soonest
+        if core.by_calendar:  # the calendar may step at any time
+            soonest = min(soonest, max(now, self._next_look))
         return soonest if soonest >= FAR else soonest - self._time.anchor
 
     def changed(self) -> bool:
-        return self._core.soonest <= self._time.now()
+        return self.soonest <= self.settings.clock.steady()
 
     def tick(self) -> None:
         with self._lock:

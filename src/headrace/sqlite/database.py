@@ -34,7 +34,6 @@ class Database:
         self.synchronous = synchronous
         self.patience = patience
         self._connection: sqlite3.Connection | None = None
-        self._inherited: list[sqlite3.Connection] = []
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """``work`` on one consistent snapshot; it must not write."""
@@ -55,14 +54,9 @@ class Database:
         return version
 
     def close(self) -> None:
+        """Let go of the file; the next transaction opens it again."""
         if self._connection is not None:
             self._connection.close()
-            self._connection = None
-
-    def after_fork(self) -> None:
-        """The child leaves the parent's connection alone, without closing it: that would touch its locks."""
-        if self._connection is not None:
-            self._inherited.append(self._connection)
             self._connection = None
 
     def _transaction(self, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from typing import Any
@@ -23,8 +24,18 @@ _rooms: WeakValueDictionary[tuple[str, str], Rooms] = WeakValueDictionary()
 _rooms_lock = threading.Lock()
 
 
-def open_sqlite(path: str, given: dict[str, Any]) -> SyncQueue:
-    """``synchronous``: "full" (a power cut loses nothing that was accepted; the default) or "normal" (a power
+def _after_fork() -> None:
+    global _rooms_lock
+    _rooms_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def sqlite_queue(path: str, given: dict[str, Any], *, at_once: bool) -> SyncQueue:
+    """A handle; ``at_once`` opens the file now, else the first call does.
+
+    ``synchronous``: "full" (a power cut loses nothing that was accepted; the default) or "normal" (a power
     cut may lose the last moments, a killed process nothing). ``busy_timeout``: seconds to wait for another
     process's lock. ``poll``: seconds between two looks for what other processes wrote."""
     given = dict(given)
@@ -37,6 +48,8 @@ def open_sqlite(path: str, given: dict[str, Any]) -> SyncQueue:
     with _rooms_lock:
         rooms = _rooms.setdefault((file_key(path), settings.queue), Rooms())
     store = SqliteStore(settings, Database(path, synchronous, patience), rooms, poll)
+    if at_once:
+        store.open()
     return faces(store, ExecutorPort("headrace-sqlite"))
 
 

@@ -48,16 +48,25 @@ class SqliteStore:
         self.ready = 0
         self.room = settings.capacity
         self._soonest = FAR
+        self._anchor = self._skew = 0
         self._version = -1
         self._next_look = 0
-        self._queue = self._open()
+        self._queue = 0
+        """Its number in the file; 0: not opened yet."""
         fork.register(self)
 
     def __repr__(self) -> str:
         return f"sqlite:///{self._database.path}"
 
-    def _open(self) -> int:
-        """Bring the tables up to date, anchor queue time to this boot, add the queue; its number."""
+    def open(self) -> None:
+        """The first step would do it; this way a caller learns at once what is wrong with the file."""
+        with self._lock:
+            self._open()
+
+    def _open(self) -> None:
+        """Bring the tables up to date, anchor queue time to this boot, add the queue."""
+        if self._queue:
+            return
 
         def work(connection: sqlite3.Connection) -> int:
             schema.migrate(connection)
@@ -73,12 +82,11 @@ class SqliteStore:
             number: int = connection.execute(SQL["queue_id"], (self.settings.queue,)).fetchone()[0]
             return number
 
-        with self._lock:
-            try:
-                return self._database.write(work)
-            except BaseException:
-                self._database.close()
-                raise
+        try:
+            self._queue = self._database.write(work)
+        except BaseException:
+            self._database.close()
+            raise
 
     # One transaction
 
@@ -91,37 +99,52 @@ class SqliteStore:
             return result, step
 
         with self._lock:
+            self._open()
             return self._finish(self._database.write(transaction))
 
-    def _read(self, work: Callable[[Step], T]) -> T:
-        """The same without the write lock, unless something is due and has to be moved first."""
+    def _look(self, work: Callable[[Step], T]) -> T | None:
+        """``work`` without the write lock; None where something has to be moved first, which is writing."""
 
         def transaction(connection: sqlite3.Connection) -> tuple[T, Step] | None:
             step = Step(connection, self._queue, self.settings, self.settings.clock.steady())
-            return None if step.due else (work(step), step)
+            return None if step.due or self._calendar_step(step.now, step.figures.skew) else (work(step), step)
 
         with self._lock:
+            self._open()
             found = self._database.read(transaction)
-            if found is not None:
-                return self._finish(found)
-        return self._write(work)
+            return None if found is None else self._finish(found)
+
+    def _read(self, work: Callable[[Step], T]) -> T:
+        """For calls that only want to know."""
+
+        def boxed(step: Step) -> tuple[T]:
+            return (work(step),)
+
+        return (self._look(boxed) or self._write(boxed))[0]
 
     def _begin(self, connection: sqlite3.Connection) -> Step:
         clock = self.settings.clock
         step = Step(connection, self._queue, self.settings, clock.steady())
-        if step.now >= self._next_look:
-            self._next_look = step.now + SECOND // 2
-            change = calendar_step(clock.wall(), step.now, step.figures.skew)
-            if change:
-                log.warning("the wall clock stepped by %+.1f s; leases and delays are not affected", change / SECOND)
-                step.calendar_stepped(change, getattr(clock, "boot", "virtual"))
+        if change := self._calendar_step(step.now, step.figures.skew):
+            log.warning("the wall clock stepped by %+.1f s; leases and delays are not affected", change / SECOND)
+            step.calendar_stepped(change, getattr(clock, "boot", "virtual"))
         return step
+
+    def _calendar_step(self, now: int, skew: int) -> int:
+        """By how much the calendar has stepped; looks about twice a second."""
+        if now < self._next_look:
+            return 0
+        change = calendar_step(self.settings.clock.wall(), now, skew)
+        if not change:  # else whoever writes it down has to see it too
+            self._next_look = now + SECOND // 2
+        return change
 
     def _finish(self, done: tuple[T, Step]) -> T:
         result, step = done
         figures = step.figures
         self.ready = 0 if figures.paused else figures.ready
         self.room = self.settings.capacity - figures.size
+        self._anchor, self._skew = figures.anchor, figures.skew
         self._soonest = FAR if figures.soonest >= FAR else figures.soonest - figures.anchor
         if self._closed:
             self._database.close()
@@ -134,7 +157,8 @@ class SqliteStore:
         return min(self._soonest, self.settings.clock.steady() + self._poll)
 
     def changed(self) -> bool:
-        if self.settings.clock.steady() >= self._soonest:
+        steady = self.settings.clock.steady()
+        if steady >= self._soonest or self._calendar_step(steady + self._anchor, self._skew):
             return True
         if not self._lock.acquire(blocking=False):
             return False  # a step is under way; it will tell, or the next look will
@@ -158,7 +182,7 @@ class SqliteStore:
         self._write(work)
 
     def take(self, limit: int) -> list[Job]:
-        if not self.ready and self._read(lambda step: step.figures.paused or not step.figures.ready):
+        if not self.ready and self._look(lambda step: step.figures.paused or not step.figures.ready):
             return []  # nothing to claim: no need to stand in line for the write lock
         return self._write(lambda step: [] if step.figures.paused else step.take(limit))
 
@@ -269,7 +293,13 @@ class SqliteStore:
             self._closed = True
             self._database.close()
 
-    def after_fork(self) -> None:
+    def before_fork(self) -> None:
+        self._lock.acquire()
+        self._database.close()
+
+    def after_fork_in_parent(self) -> None:
+        self._lock.release()
+
+    def after_fork_in_child(self) -> None:
         self._lock = threading.Lock()
-        self._database.after_fork()
-        self.rooms.after_fork()
+        self.rooms.clear()
