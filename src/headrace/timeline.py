@@ -17,21 +17,20 @@ TOLERANCE = SECOND
 class Timeline:
     """``now()`` in queue time; ``stepped()`` tells by how much the calendar moved since it was last asked."""
 
-    __slots__ = ("_checked", "_clock", "anchor", "skew")
+    __slots__ = ("_steady", "_wall", "anchor", "skew")
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self._steady = clock.steady
+        self._wall = clock.wall
         self.anchor = clock.wall() - clock.steady()
         self.skew = 0
-        self._checked = clock.steady()
 
     def now(self) -> int:
-        return self._clock.steady() + self.anchor
+        return self._steady() + self.anchor
 
     def stepped(self) -> int:
         """Microseconds that the wall clock has stepped forward (or back, negative); ``skew`` follows it."""
-        steady = self._clock.steady()
-        change = step(self._clock.wall(), steady + self.anchor, self.skew)
+        change = step(self._wall(), self.now(), self.skew)
         self.skew += change
         return change
 
