@@ -68,3 +68,7 @@ __all__ = [
     "connect",
     "connect_async",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

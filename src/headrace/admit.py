@@ -5,7 +5,6 @@ Whatever passes here fits every backend, and whatever does not is refused on eve
 
 from __future__ import annotations
 
-import math
 from datetime import datetime
 
 from .check import LONGEST
@@ -48,15 +47,13 @@ def admit(job: Job, settings: Settings, now: int, skew: int) -> Record:
     attempts = settings.max_attempts if job.max_attempts is None else job.max_attempts
     if type(attempts) is not int or not 1 <= attempts <= 1_000_000:
         raise InvalidJob(name, f"max_attempts {attempts!r} is not a whole number from 1 to 1,000,000")
-    due = now
-    absolute = False
+    delay = 0 if type(job.delay) is float and job.delay == 0 else _delay(name, job.delay)
+    absolute = job.run_at is not None
+    due = now + delay
     if job.run_at is not None:
-        if job.delay:
+        if delay:
             raise InvalidJob(name, "both delay and run_at are given: give one")
         due = max(now, _moment(name, "run_at", job.run_at) - skew)
-        absolute = True
-    elif job.delay != 0 or type(job.delay) is not float:
-        due = now + _delay(name, job.delay)
     deadline = None if job.deadline is None else _moment(name, "deadline", job.deadline)
     enqueued = now
     if job.enqueued_at is not None:
@@ -73,8 +70,7 @@ def _encodable(text: str) -> bool:
 
 
 def _delay(name: str, delay: float) -> int:
-    number = isinstance(delay, (int, float)) and not isinstance(delay, bool) and math.isfinite(delay)
-    if number and 0 <= delay <= LONGEST:
+    if isinstance(delay, (int, float)) and not isinstance(delay, bool) and 0 <= delay <= LONGEST:
         return round(delay * SECOND)
     raise InvalidJob(name, f"delay {delay!r} is not a number of seconds from 0 to {LONGEST:,}")
 

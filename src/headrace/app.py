@@ -26,7 +26,7 @@ from .queue import Queue
 from .task import Task, TaskSettings, Upgrade
 
 if TYPE_CHECKING:
-    from .pool.pool import Pool
+    from .pool import Pool
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -174,7 +174,7 @@ class App:
 
     def pool(self, queue: str = "default", workers: int = 8, **pool_settings: Any) -> Pool:
         """A worker pool for one queue that runs these tasks. The settings are those of ``Pool``."""
-        from .pool.pool import Pool  # only a worker needs what it brings along: threads, processes, signals
+        from .pool import Pool  # only a worker needs what it brings along: threads, processes, signals
 
         if not self._tasks:
             raise ConfigError("this app has no tasks to run; import the modules that define them first")

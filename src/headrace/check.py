@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 from .clock import SECOND
@@ -22,10 +21,10 @@ def whole(name: str, value: object, low: int, high: int) -> int:
 
 
 def duration(name: str, value: object, *, zero: bool = True) -> int:
-    """Seconds, as a finite number >= 0 (or > 0) and at most 100 years; returned in microseconds."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-        micros = round(value * SECOND) if abs(value) <= LONGEST else -1
-        if value >= 0 and micros >= 0 and (zero or micros > 0):
+    """Seconds, as a number >= 0 (or > 0) and at most 100 years; returned in microseconds."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= LONGEST:
+        micros = round(value * SECOND)
+        if zero or micros > 0:
             return micros
     least = "0" if zero else "0.000001"
     raise ConfigError(f"{name}: {value!r} is not a number of seconds from {least} to {LONGEST:,}")

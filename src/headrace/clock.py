@@ -80,9 +80,12 @@ class SystemClock:
 
 
 def to_datetime(micros: int) -> datetime:
-    """Microseconds since 1970 as an aware datetime in UTC, exact."""
+    """Microseconds since 1970 as an aware datetime in UTC, exact; beyond the calendar, its nearest end."""
     seconds, rest = divmod(micros, SECOND)
-    return EPOCH + timedelta(0, seconds, rest)
+    try:
+        return EPOCH + timedelta(0, seconds, rest)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC) if micros > 0 else datetime.min.replace(tzinfo=UTC)
 
 
 def to_micros(moment: datetime) -> int:

@@ -8,6 +8,7 @@ only its parent holds. So everything is put down before a fork, and picked up ag
 from __future__ import annotations
 
 import os
+import threading
 from typing import Protocol
 from weakref import WeakSet
 
@@ -24,6 +25,7 @@ class Forkable(Protocol):
 
 
 _everything: WeakSet[Forkable] = WeakSet()
+_one_at_a_time = threading.Lock()
 _under_way: list[Forkable] = []
 
 
@@ -33,6 +35,7 @@ def register(thing: Forkable) -> None:
 
 
 def _before() -> None:
+    _one_at_a_time.acquire()
     _under_way[:] = list(_everything)
     for thing in _under_way:
         thing.before_fork()
@@ -42,9 +45,12 @@ def _after_in_parent() -> None:
     for thing in _under_way:
         thing.after_fork_in_parent()
     _under_way.clear()
+    _one_at_a_time.release()
 
 
 def _after_in_child() -> None:
+    global _one_at_a_time
+    _one_at_a_time = threading.Lock()
     for thing in _under_way:
         thing.after_fork_in_child()
     _under_way.clear()

@@ -15,7 +15,7 @@ TOLERANCE = SECOND
 
 
 class Timeline:
-    """``now()`` in queue time; ``stepped()`` tells by how much the calendar moved since it was last asked."""
+    """``now()`` in queue time; ``stepped()`` tells by how much the calendar has moved away since ``skew`` was set."""
 
     __slots__ = ("_steady", "_wall", "anchor", "skew")
 
@@ -28,11 +28,9 @@ class Timeline:
     def now(self) -> int:
         return self._steady() + self.anchor
 
-    def stepped(self) -> int:
-        """Microseconds that the wall clock has stepped forward (or back, negative); ``skew`` follows it."""
-        change = step(self._wall(), self.now(), self.skew)
-        self.skew += change
-        return change
+    def stepped(self, now: int) -> int:
+        """Microseconds that the wall clock has stepped forward (or back, negative)."""
+        return step(self._wall(), now, self.skew)
 
 
 def step(wall: int, now: int, skew: int) -> int:

@@ -38,6 +38,7 @@ class Core:
         self.waiting = LazyHeap(self._is_ready)
         self.ages = AgeHeap(self._is_ready)
         self.delayed = LazyHeap(self._is_delayed)
+        self.delayed_ages = AgeHeap(self._is_delayed_since)
         self.leases = LazyHeap(self._is_leased)
         self.soonest = FAR
         self.by_calendar = False
@@ -60,6 +61,10 @@ class Core:
         record = self.jobs.get(entry[2])
         return record is not None and record.due == entry[0] and record.state is DELAYED and record.seq == entry[1]
 
+    def _is_delayed_since(self, entry: Entry) -> bool:
+        record = self.jobs.get(entry[2])
+        return record is not None and record.seq == entry[1] and record.state is DELAYED
+
     def _is_leased(self, entry: Entry) -> bool:
         record = self.jobs.get(entry[2])
         return record is not None and record.due == entry[0] and record.state is INFLIGHT and record.seq == entry[1]
@@ -77,6 +82,7 @@ class Core:
         record.due = record.run_at = due
         self.delayed_count += 1
         self.delayed.push((due, record.seq, record.id))
+        self.delayed_ages.push((record.enqueued, record.seq, record.id))
         self.soonest = min(self.soonest, due)
         self.by_calendar |= record.absolute
 
@@ -101,6 +107,7 @@ class Core:
         else:
             self.delayed_count -= 1
             self.delayed.forget()
+            self.delayed_ages.forget()
 
     def _bury(self, record: Record, error: str | None) -> None:
         """Into the dead letters; the id is free again. When they are full, the oldest stay."""
@@ -142,11 +149,12 @@ class Core:
             self.delayed.pop()
             self.delayed_count -= 1
             self._enter_ready(self.jobs[entry[2]])
+            self.delayed_ages.forget()
         while (entry := self.leases.peek()) is not None and entry[0] <= now:
             self.leases.pop()
             self.inflight_count -= 1
             self.totals["expired_leases"] += 1
-            self._retry(self.jobs[entry[2]], now, now, EXPIRED)
+            self._retry(self.jobs[entry[2]], entry[0], now, EXPIRED)
         heads = (self.delayed.peek(), self.leases.peek())
         self.by_calendar &= heads[0] is not None
         self.soonest = min((entry[0] for entry in heads if entry is not None), default=FAR)
@@ -195,7 +203,7 @@ class Core:
 
     def _drop_oldest(self, count: int) -> None:
         for _ in range(count):
-            entry = self.ages.peek() or self.delayed.peek()
+            entry = self.ages.peek() or self.delayed_ages.peek()
             assert entry is not None
             record = self.jobs[entry[2]]
             self._leave(record)
@@ -362,6 +370,10 @@ class Core:
             dead = (self.dead[serial] for serial in reversed(self.dead) if self.dead[serial].id == id)
             record = next(dead, None)
         return None if record is None else snapshot(record, self.settings.queue, self.salt, self.skew)
+
+    def pause(self, paused: bool, now: int) -> None:
+        self.promote(now)
+        self.paused = paused
 
     def drop_delayed(self) -> int:
         """The end of a queue that cannot keep what is not due yet."""

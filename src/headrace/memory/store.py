@@ -19,6 +19,9 @@ from ..timeline import Timeline
 from ..waiting import Rooms
 from ._core import Core
 
+LOOK = SECOND // 2
+"""Between two looks at the calendar, while a waiter waits for a moment of the calendar."""
+
 log = logging.getLogger("headrace.memory")
 
 
@@ -42,7 +45,6 @@ class MemoryStore:
         self.rooms = Rooms()
         self._lock = threading.Lock()
         self._time = Timeline(settings.clock)
-        self._next_look = 0
         # Fences begin at the time of day, so that they do not go back when the process starts anew.
         self._core = Core(settings, salt=secrets.randbits(62), fence=settings.clock.wall())
         fork.register(self)
@@ -59,13 +61,12 @@ class MemoryStore:
         self._core = cast(Core, _Forked())
 
     def _now(self) -> int:
-        """Queue time; looks at the calendar about twice a second."""
+        """Queue time; first moves what the calendar moves."""
         now = self._time.now()
-        if now >= self._next_look:
-            self._next_look = now + SECOND // 2
-            if change := self._time.stepped():
-                log.warning("the wall clock stepped by %+.1f s; leases and delays are not affected", change / SECOND)
-                self._core.step(change)
+        if change := self._time.stepped(now):
+            log.warning("the wall clock stepped by %+.1f s; leases and delays are not affected", change / SECOND)
+            self._time.skew += change
+            self._core.step(change)
         return now
 
     @property
@@ -78,14 +79,15 @@ class MemoryStore:
 
     @property
     def soonest(self) -> int:
-        core, now = self._core, self._time.now()
-        soonest = core.soonest
+        core = self._core
+        soonest = core.soonest if core.soonest >= FAR else core.soonest - self._time.anchor
         if core.by_calendar:  # the calendar may step at any time
-            soonest = min(soonest, max(now, self._next_look))
-        return soonest if soonest >= FAR else soonest - self._time.anchor
+            soonest = min(soonest, self.settings.clock.steady() + LOOK)
+        return soonest
 
     def changed(self) -> bool:
-        return self.soonest <= self.settings.clock.steady()
+        now = self._time.now()
+        return self._core.soonest <= now or self._time.stepped(now) != 0
 
     def tick(self) -> None:
         with self._lock:
@@ -153,7 +155,7 @@ class MemoryStore:
 
     def set_paused(self, paused: bool) -> None:
         with self._lock:
-            self._core.paused = paused
+            self._core.pause(paused, self._now())
 
     def stats(self) -> Stats:
         with self._lock:

@@ -70,8 +70,7 @@ class Database:
                     connection.execute("COMMIT")
                     return result
                 except BaseException:
-                    if connection.in_transaction:  # SQLite ends some failed transactions by itself
-                        connection.execute("ROLLBACK")
+                    self._undo(connection)
                     raise
             except sqlite3.Error as error:
                 code = primary(error)
@@ -85,6 +84,14 @@ class Database:
                         "find who holds a write transaction open, or raise busy_timeout"
                     ) from error
                 time.sleep(random.uniform(0.0003, 0.004))
+
+    def _undo(self, connection: sqlite3.Connection) -> None:
+        """SQLite ends some failed transactions by itself; one that cannot be ended ends with its connection."""
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self.close()
 
     def _open(self) -> sqlite3.Connection:
         folder = os.path.dirname(self.path)

@@ -95,9 +95,9 @@ class Step:
         moved = self.change("promote", now=self.now)
         figures.delayed -= moved
         figures.ready += moved
-        for pk, attempt, max_attempts, cancelled in self.rows("expired", now=self.now):
+        for pk, attempt, max_attempts, cancelled, due in self.rows("expired", now=self.now):
             figures.expired_leases += 1
-            self.failed(pk, attempt, max_attempts, cancelled, 0, EXPIRED)
+            self.failed(pk, attempt, max_attempts, cancelled, due, EXPIRED)
         soonest = self.rows("soonest")[0][0]
         figures.soonest = FAR if soonest is None else soonest
 
@@ -113,25 +113,18 @@ class Step:
 
     # Moves of one job in flight, its lease given up
 
-    def failed(self, pk: int, attempt: int, max_attempts: int, cancelled: int, delay: int, error: str | None) -> None:
+    def failed(self, pk: int, attempt: int, max_attempts: int, cancelled: int, due: int, error: str | None) -> None:
         """Cancelled if somebody asked for that, back in its old place in line while attempts are left, else dead."""
         if cancelled:
             self.finish(pk, "cancelled")
         elif attempt >= max_attempts:
             self.bury(pk, error)
         else:
-            self.put_back(pk, attempt, delay, error)
+            self.put_back(pk, attempt, due, error)
 
-    def put_back(self, pk: int, attempt: int, delay: int, error: str | None) -> None:
-        figures = self.figures
-        figures.inflight -= 1
-        due = self.now + delay
-        if delay > 0:
-            figures.delayed += 1
-            figures.soonest = min(figures.soonest, due)
-        else:
-            figures.ready += 1
-        state = DELAYED if delay > 0 else READY
+    def put_back(self, pk: int, attempt: int, due: int, error: str | None) -> None:
+        self.figures.inflight -= 1
+        state = self._enter_line(due)
         self.change("put_back", pk=pk, state=state, due=due, attempt=attempt, error=error)
 
     def finish(self, pk: int, total: str) -> None:
@@ -184,15 +177,18 @@ class Step:
                 raise DuplicateJob(record.id)
             seen.add(record.id)
 
-    def _row(self, record: Record) -> tuple[object, ...]:
+    def _enter_line(self, due: int) -> int:
+        """The state of a job that becomes ready at ``due``, counted."""
         figures = self.figures
-        if record.due > self.now:
-            state = DELAYED
-            figures.delayed += 1
-            figures.soonest = min(figures.soonest, record.due)
-        else:
-            state = READY
+        if due <= self.now:
             figures.ready += 1
+            return READY
+        figures.delayed += 1
+        figures.soonest = min(figures.soonest, due)
+        return DELAYED
+
+    def _row(self, record: Record) -> tuple[object, ...]:
+        state = self._enter_line(record.due)
         return (
             *(self.queue, record.id, record.payload, record.priority, record.max_attempts, record.enqueued),
             *(record.run_at, record.deadline, record.absolute, state, record.due),
@@ -200,8 +196,8 @@ class Step:
 
     def _drop_oldest(self, count: int) -> None:
         figures = self.figures
-        ready = self.change("drop_oldest_ready", count=count)
-        delayed = self.change("drop_next_delayed", count=count - ready)
+        ready = self.change("drop_oldest", state=READY, count=count)
+        delayed = self.change("drop_oldest", state=DELAYED, count=count - ready)
         figures.ready -= ready
         figures.delayed -= delayed
         figures.dropped += count

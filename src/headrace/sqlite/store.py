@@ -50,7 +50,6 @@ class SqliteStore:
         self._soonest = FAR
         self._anchor = self._skew = 0
         self._version = -1
-        self._next_look = 0
         self._queue = 0
         """Its number in the file; 0: not opened yet."""
         fork.register(self)
@@ -131,13 +130,7 @@ class SqliteStore:
         return step
 
     def _calendar_step(self, now: int, skew: int) -> int:
-        """By how much the calendar has stepped; looks about twice a second."""
-        if now < self._next_look:
-            return 0
-        change = calendar_step(self.settings.clock.wall(), now, skew)
-        if not change:  # else whoever writes it down has to see it too
-            self._next_look = now + SECOND // 2
-        return change
+        return calendar_step(self.settings.clock.wall(), now, skew)
 
     def _finish(self, done: tuple[T, Step]) -> T:
         result, step = done
@@ -195,7 +188,7 @@ class SqliteStore:
             if held is not None:
                 attempt, max_attempts, cancelled = held
                 step.figures.retried += attempt < max_attempts and not cancelled
-                step.failed(job.ref, attempt, max_attempts, cancelled, delay, error)
+                step.failed(job.ref, attempt, max_attempts, cancelled, step.now + delay, error)
             return held is not None
 
         return self._write(work)
@@ -206,7 +199,7 @@ class SqliteStore:
             if held is not None and held[2]:
                 step.finish(job.ref, "cancelled")
             elif held is not None:
-                step.put_back(job.ref, held[0] - 1, delay, None)
+                step.put_back(job.ref, held[0] - 1, step.now + delay, None)
             return held is not None
 
         return self._write(work)

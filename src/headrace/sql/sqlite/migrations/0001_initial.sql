@@ -53,7 +53,7 @@ CREATE TABLE headrace_jobs (
 CREATE UNIQUE INDEX headrace_jobs_id ON headrace_jobs (queue, id);
 -- Equal priorities come in the order of pk, which every index ends with.
 CREATE INDEX headrace_jobs_ready ON headrace_jobs (queue, priority DESC) WHERE state = 1;
-CREATE INDEX headrace_jobs_age ON headrace_jobs (queue, enqueued) WHERE state = 1;
+CREATE INDEX headrace_jobs_age ON headrace_jobs (queue, state, enqueued) WHERE state <> 2;
 CREATE INDEX headrace_jobs_due ON headrace_jobs (queue, due) WHERE state <> 1;
 
 CREATE TABLE headrace_dead (

@@ -1,1 +1,2 @@
-SELECT pk, enqueued FROM headrace_jobs WHERE queue = ? AND state = 1 ORDER BY enqueued, pk LIMIT 1
+SELECT pk, enqueued FROM headrace_jobs
+WHERE queue = ? AND state <> 2 AND state = 1 ORDER BY enqueued, pk LIMIT 1
