@@ -175,7 +175,7 @@ class SqliteStore:
         self._write(work)
 
     def take(self, limit: int) -> list[Job]:
-        if not self.ready and self._look(lambda step: step.figures.paused or not step.figures.ready):
+        if not self.ready and self._look(lambda step: bool(step.figures.paused or not step.figures.ready)):
             return []  # nothing to claim: no need to stand in line for the write lock
         return self._write(lambda step: [] if step.figures.paused else step.take(limit))
 
