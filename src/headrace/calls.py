@@ -152,14 +152,17 @@ class Calls:
         self._settled(job, await self.port.call(self.store.bury, job, describe(error)))
 
     async def extend(self, job: Job, seconds: float) -> Job:
-        held = await self.extend_many((job,), seconds)
+        held = await self._extend((job,), seconds, too_late=1)
         if not held:
             raise LeaseLost((job,))
         return held[0]
 
     async def extend_many(self, jobs: Sequence[Job], seconds: float) -> list[Job]:
+        return await self._extend(jobs, seconds, too_late=0)
+
+    async def _extend(self, jobs: Sequence[Job], seconds: float, too_late: int) -> list[Job]:
         micros = check.duration("extend: seconds", seconds, zero=False)
-        held = await self.port.call(self.store.extend, jobs, micros)
+        held = await self.port.call(self.store.extend, jobs, micros, too_late)
         self._after()
         return held
 

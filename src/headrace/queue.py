@@ -96,7 +96,8 @@ class Queue(Inspect, Protocol):
 
     def extend_many(self, jobs: Sequence[Job], seconds: float) -> list[Job]:
         """Extend all in one round trip; returns new snapshots of those whose lease still holds, in order.
-        The lost ones are missing and counted; nothing is raised for them."""
+        The lost ones are missing; nothing is raised for them and nothing counted, since a heartbeat asks for
+        all it holds, also for what is being settled in that very moment."""
 
     def release(self, job: Job, delay: float = 0.0) -> None:
         """Give the job and its attempt back: not a failure (shutdown, snooze)."""

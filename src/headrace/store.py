@@ -59,8 +59,8 @@ class Store(Protocol):
     def abandon(self, job: Job) -> bool:
         """Done as cancelled, by the holder of the lease."""
 
-    def extend(self, jobs: Sequence[Job], duration: int) -> list[Job]:
-        """New snapshots of those whose lease holds."""
+    def extend(self, jobs: Sequence[Job], duration: int, too_late: int) -> list[Job]:
+        """New snapshots of those whose lease holds; each that is lost adds ``too_late`` to the count."""
 
     def cancel(self, id: str) -> bool: ...
     def find(self, id: str) -> Job | None: ...

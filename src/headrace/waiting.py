@@ -141,11 +141,7 @@ class Room:
                 self._under_way = None
                 if more or ticket.signalled:
                     self._wake_head()
-            if self._owner is ticket:
-                self._owner = next(reversed(self.tickets), None)
-                self._armed = FAR
-                if self._owner is not None:
-                    self._owner.wake()
+            self._hand_on(ticket)
 
     def notify(self) -> None:
         """There is something: wake the head of the line, unless somebody is under way already."""
@@ -176,8 +172,15 @@ class Room:
                 self._under_way = head
                 return
             del self.tickets[head]  # its event loop is gone, and took the caller along
-            if self._owner is head:
-                self._owner = next(reversed(self.tickets), None)
+            self._hand_on(head)
+
+    def _hand_on(self, gone: Ticket) -> None:
+        """The watch over the clock goes to the last in line, who has to see for how long it may sleep."""
+        if self._owner is gone:
+            self._owner = next(reversed(self.tickets), None)
+            self._armed = FAR
+            if self._owner is not None:
+                self._owner.wake()
 
     def _rest(self, ticket: Ticket) -> bool:
         """Before a sleep: False when there is reason to look again first."""

@@ -239,13 +239,13 @@ class Core:
         else:
             self._finish(record, "dropped")
 
-    def _held(self, job: Job, now: int) -> Record | None:
+    def _held(self, job: Job, now: int, too_late: int = 1) -> Record | None:
         """The record, if ``job``'s lease still holds it: the token decides, never the id alone."""
         self.promote(now)
         record = self.jobs.get(job.id)
         if record is not None and record.state is INFLIGHT and record.fence + self.salt == job.token:
             return record
-        self.totals["ack_too_late"] += 1
+        self.totals["ack_too_late"] += too_late
         return None
 
     def _give_up(self, job: Job, now: int) -> Record | None:
@@ -294,8 +294,8 @@ class Core:
         self._finish(record, "cancelled")
         return True
 
-    def extend(self, job: Job, duration: int, now: int) -> Job | None:
-        if (record := self._held(job, now)) is None:
+    def extend(self, job: Job, duration: int, too_late: int, now: int) -> Job | None:
+        if (record := self._held(job, now, too_late)) is None:
             return None
         record.due = now + duration
         self.leases.forget()

@@ -127,10 +127,10 @@ class MemoryStore:
         with self._lock:
             return self._core.abandon(job, self._now())
 
-    def extend(self, jobs: Sequence[Job], duration: int) -> list[Job]:
+    def extend(self, jobs: Sequence[Job], duration: int, too_late: int) -> list[Job]:
         with self._lock:
             now = self._now()
-            held = [self._core.extend(job, duration, now) for job in jobs]
+            held = [self._core.extend(job, duration, too_late, now) for job in jobs]
         return [job for job in held if job is not None]
 
     def cancel(self, id: str) -> bool:

@@ -13,7 +13,6 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
 from ..errors import HeadraceError, StorageFull, Unavailable
@@ -132,4 +131,4 @@ def primary(error: sqlite3.Error) -> int:
 
 def file_key(path: str) -> str:
     """One name for one file, however it is written."""
-    return str(Path(path).resolve())
+    return os.path.realpath(path)

@@ -250,14 +250,14 @@ class Step:
         self.figures.ack_too_late += len(lost)
         return lost
 
-    def extend(self, jobs: Sequence[Job], duration: int) -> list[Job]:
+    def extend(self, jobs: Sequence[Job], duration: int, too_late: int) -> list[Job]:
         figures = self.figures
         until = self.now + duration
         held = []
         for job in jobs:
             found = self.rows("extend", until=until, pk=job.ref, fence=job.token - figures.salt)
             held += [self.job(row, State.INFLIGHT) for row in found]
-        figures.ack_too_late += len(jobs) - len(held)
+        figures.ack_too_late += too_late * (len(jobs) - len(held))
         figures.soonest = min(figures.soonest, until)
         return held
 

@@ -222,8 +222,8 @@ class SqliteStore:
 
         return self._write(work)
 
-    def extend(self, jobs: Sequence[Job], duration: int) -> list[Job]:
-        return self._write(lambda step: step.extend(jobs, duration))
+    def extend(self, jobs: Sequence[Job], duration: int, too_late: int) -> list[Job]:
+        return self._write(lambda step: step.extend(jobs, duration, too_late))
 
     def cancel(self, id: str) -> bool:
         return self._write(lambda step: step.cancel(id))

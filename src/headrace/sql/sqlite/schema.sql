@@ -47,7 +47,7 @@ CREATE TABLE headrace_jobs (
     last_error   TEXT
 ) STRICT;
 
-CREATE INDEX headrace_jobs_age ON headrace_jobs (queue, enqueued) WHERE state = 1;
+CREATE INDEX headrace_jobs_age ON headrace_jobs (queue, state, enqueued) WHERE state <> 2;
 
 CREATE INDEX headrace_jobs_due ON headrace_jobs (queue, due) WHERE state <> 1;
 
