@@ -54,12 +54,17 @@ class Calls:
     # In
 
     async def enqueue(self, job: Job) -> Job:
-        return (await self.enqueue_many((job,)))[0]
+        await self._put((job,))
+        return job
 
     async def enqueue_many(self, jobs: Iterable[Job]) -> list[Job]:
+        batch = list(jobs)
+        await self._put(batch)
+        return batch
+
+    async def _put(self, batch: Sequence[Job]) -> None:
         if self.handle.closed:
             raise self._closed()
-        batch = list(jobs)
         try:
             await self.port.call(self.store.put, batch)
         except QueueFull:
@@ -68,9 +73,8 @@ class Calls:
                 raise
             await self._put_when_there_is_room(batch, self._until(policy.timeout))
         self._after()
-        return batch
 
-    async def _put_when_there_is_room(self, batch: list[Job], deadline: int) -> None:
+    async def _put_when_there_is_room(self, batch: Sequence[Job], deadline: int) -> None:
         room, ticket = self.store.rooms.producers, self.port.ticket()
         room.enter(ticket)
         more = True
@@ -94,14 +98,17 @@ class Calls:
     # Out
 
     async def dequeue(self, timeout: float | None = None) -> Job | None:
-        taken = await self.dequeue_many(1, timeout)
+        taken = await self._next(1, timeout)
         return taken[0] if taken else None
 
     async def dequeue_many(self, limit: int, timeout: float | None = None) -> list[Job]:
         check.whole("limit", limit, 1, 1_000_000)
+        return await self._next(limit, timeout)
+
+    async def _next(self, limit: int, timeout: float | None) -> list[Job]:
         deadline = self._until(timeout)
         taken = await self._take(limit)
-        if taken:
+        if taken or (deadline == 0 and not self.handle.closed):
             return taken
         room, ticket = self.store.rooms.consumers, self.port.ticket()
         room.enter(ticket)

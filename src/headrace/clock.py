@@ -21,6 +21,7 @@ SECOND = 1_000_000
 FAR = 1 << 62
 """Later than every moment that a queue deals with."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
 LATEST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 
 
@@ -81,9 +82,8 @@ class SystemClock:
 
 def to_datetime(micros: int) -> datetime:
     """Microseconds since 1970 as an aware datetime in UTC, exact; beyond the calendar, its nearest end."""
-    seconds, rest = divmod(micros, SECOND)
     try:
-        return EPOCH + timedelta(0, seconds, rest)
+        return EPOCH + MICROSECOND * micros
     except OverflowError:
         return datetime.max.replace(tzinfo=UTC) if micros > 0 else datetime.min.replace(tzinfo=UTC)
 

@@ -16,23 +16,26 @@ HIDDEN = "***"
 SHORTEST = 4
 """Characters a known secret must have to be sought in free text: a shorter one would blot out half of it."""
 
-Span = tuple[int, int]
-
 _SECRETIVE = r"(?:password|passwd|passphrase|pwd|secret|token|credential|api_?key|access_?key)"
-_NAME = re.compile(rf"(?:.*{_SECRETIVE}.*|pass)", re.IGNORECASE | re.DOTALL)
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+# Every repetition that can fail late is bounded: errors come from outside, and a pattern that looks again and
+# again at the rest of a long text would let one of them stop the worker for minutes.
+_CALLED = rf"(?:{_SECRETIVE}[\w.-]{{0,40}}|\bpass)"
+_NAME = re.compile(rf"{_SECRETIVE}|^pass$", re.IGNORECASE)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://\S+")
 # name=value of a keyword string or a query: quoted, or up to white space or the next "&name=".
 _PAIR = re.compile(
-    rf"""(?:[\w.-]*{_SECRETIVE}[\w.-]*|\bpass)\s*=\s*
-         (?P<value>'(?:\\.|[^'\\])*(?:'|$)|"(?:\\.|[^"\\])*(?:"|$)|(?:\\.|&(?![\w%.-]+=)|[^\s&\\'"]|['"\\](?=\S))+)""",
+    rf"""{_CALLED}\s{{0,9}}=\s{{0,9}}
+         (?P<value>'(?:\\.|[^'\\])*(?:'|$)|"(?:\\.|[^"\\])*(?:"|$)
+                  |(?:\\.|&(?![\w%.-]{{1,60}}=)|[^\s&\\'"]|['"\\](?=\S))+)""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
 # "name": "value" as JSON and Python print it. Unquoted, a colon is most often prose.
 _ENTRY = re.compile(
-    rf"""['"](?:[\w.-]*{_SECRETIVE}[\w.-]*|pass)['"]\s*:\s*
-         (?P<value>b?'(?:\\.|[^'\\])*'|b?"(?:\\.|[^"\\])*"|[\w.+-]+)""",
+    rf"""{_CALLED}['"]\s{{0,9}}:\s{{0,9}}(?P<value>b?'(?:\\.|[^'\\])*'|b?"(?:\\.|[^"\\])*"|[\w.+-]+)""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
+
+Span = tuple[int, int]
 
 
 def mask_url(url: str) -> str:
@@ -96,7 +99,7 @@ def _userinfo_end(rest: str) -> int:
 def _in_query(url: str, start: int) -> Iterator[Span]:
     for pair in url[start:].split("&"):
         name, mark, value = pair.partition("=")
-        if mark and _NAME.fullmatch(unquote_plus(name)):
+        if mark and _NAME.search(unquote_plus(name)):
             yield start + len(name) + 1, start + len(name) + 1 + len(value)
         start += len(pair) + 1
 

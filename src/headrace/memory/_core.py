@@ -18,7 +18,7 @@ from ..overflow import DropNewest, DropOldest, Overflow
 from ..record import Record, snapshot
 from ..rules import EXPIRED, TOO_LATE, TOTALS, no_room
 from ..settings import Settings
-from ._heaps import AgeHeap, Entry, LazyHeap
+from ._heaps import Entry, LazyHeap
 
 DELAYED, READY, INFLIGHT, DEAD = State.DELAYED, State.READY, State.INFLIGHT, State.DEAD
 
@@ -36,9 +36,9 @@ class Core:
         self.paused = False
         self.jobs: dict[str, Record] = {}
         self.waiting = LazyHeap(self._is_ready)
-        self.ages = AgeHeap(self._is_ready)
+        self.ages = LazyHeap(self._is_ready)
         self.delayed = LazyHeap(self._is_delayed)
-        self.delayed_ages = AgeHeap(self._is_delayed_since)
+        self.delayed_ages = LazyHeap(self._is_delayed_since)
         self.leases = LazyHeap(self._is_leased)
         self.soonest = FAR
         self.by_calendar = False
@@ -111,7 +111,7 @@ class Core:
 
     def _bury(self, record: Record, error: str | None) -> None:
         """Into the dead letters; the id is free again. When they are full, the oldest stay."""
-        del self.jobs[record.id]
+        self._free(record)
         if error is not None:
             record.last_error = error
         record.state = DEAD
@@ -124,8 +124,14 @@ class Core:
         self.next_dead += 1
 
     def _finish(self, record: Record, total: str) -> None:
-        del self.jobs[record.id]
+        self._free(record)
         self.totals[total] += 1
+
+    def _free(self, record: Record) -> None:
+        """The id is free again."""
+        del self.jobs[record.id]
+        if not self.jobs:
+            self.jobs.clear()  # a dictionary that was large once keeps its table until it is told
 
     def _retry(self, record: Record, due: int, now: int, error: str | None) -> None:
         """After a failed attempt, its lease given up already: cancelled if somebody asked for that, back in
@@ -173,15 +179,9 @@ class Core:
         """All or none. QueueFull also where the policy is to wait: the caller waits and tries again."""
         self.promote(now)
         over = len(self.jobs) + len(records) - self.settings.capacity
-        makes_room = isinstance(policy, (DropOldest, DropNewest))
-        if over > 0 and not makes_room:
+        if over > 0 and not isinstance(policy, (DropOldest, DropNewest)):
             raise self._full(len(records))
-        fresh: set[str] = set()
-        for record in records:
-            if record.id in self.jobs or record.id in fresh:
-                raise DuplicateJob(record.id)
-            if len(records) > 1:
-                fresh.add(record.id)
+        self._refuse_duplicates(records)
         if over > 0 and isinstance(policy, DropNewest):
             kept = len(records) - over
             self.totals["enqueued"] += over
@@ -198,6 +198,17 @@ class Core:
             self._enter_line(record, record.due, now)
         self.totals["enqueued"] += len(records)
 
+    def _refuse_duplicates(self, records: Sequence[Record]) -> None:
+        for record in records:
+            if record.id in self.jobs:
+                raise DuplicateJob(record.id)
+        if len(records) > 1:
+            seen: set[str] = set()
+            for record in records:
+                if record.id in seen:
+                    raise DuplicateJob(record.id)
+                seen.add(record.id)
+
     def _full(self, wanted: int) -> QueueFull:
         return no_room(self.settings.queue, len(self.jobs), self.settings.capacity, wanted)
 
@@ -213,23 +224,27 @@ class Core:
         """Lease up to ``limit`` jobs, in order."""
         self.promote(now)
         taken: list[Job] = []
-        while len(taken) < limit and not self.paused and (entry := self.waiting.pop()) is not None:
+        if self.paused:
+            return taken
+        until = now + self.lease
+        today = now + self.skew
+        while len(taken) < limit and (entry := self.waiting.pop()) is not None:
             record = self.jobs[entry[2]]
             record.state = INFLIGHT
             self.ready_count -= 1
             self.ages.forget()
-            if record.deadline is not None and now + self.skew > record.deadline:
+            if record.deadline is not None and today > record.deadline:
                 self._miss(record)
                 continue
             record.attempt += 1
             self.fence += 1
             record.fence = self.fence
-            record.due = now + self.lease
+            record.due = until
             self.inflight_count += 1
-            self.leases.push((record.due, record.seq, record.id))
+            self.leases.push((until, record.seq, record.id))
             taken.append(snapshot(record, self.settings.queue, self.salt, self.skew))
         if taken:
-            self.soonest = min(self.soonest, now + self.lease)
+            self.soonest = min(self.soonest, until)
         return taken
 
     def _miss(self, record: Record) -> None:

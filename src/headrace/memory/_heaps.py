@@ -42,55 +42,23 @@ class LazyHeap:
 
     def pop(self) -> Entry | None:
         """Take out the smallest living entry."""
-        entry = self.peek()
-        if entry is not None:
-            heappop(self._entries)
-        return entry
+        entries = self._entries
+        while entries:
+            entry = heappop(entries)
+            if self._alive(entry):
+                return entry
+            self._stale -= 1
+        return None
 
     def forget(self) -> None:
         """One entry stands for nothing from now on."""
         self._stale += 1
         if self._stale > _FEW and self._stale * 2 > len(self._entries):
-            self._sweep()
-
-    def _sweep(self) -> None:
-        # A set: a record that came back under the same key has made its old tombstone live again.
-        self._entries = list({entry for entry in self._entries if self._alive(entry)})
-        heapify(self._entries)
-        self._stale = 0
+            # A set: a record that came back under the same key has made its old tombstone live again.
+            self._entries = list({entry for entry in self._entries if self._alive(entry)})
+            heapify(self._entries)
+            self._stale = 0
 
     def __len__(self) -> int:
         """Entries held, tombstones included."""
         return len(self._entries)
-
-
-class AgeHeap(LazyHeap):
-    """The same, for a minimum that is rarely asked for: new entries are only put in order when it is."""
-
-    __slots__ = ("_fresh",)
-
-    def __init__(self, alive: Callable[[Entry], bool]) -> None:
-        super().__init__(alive)
-        self._fresh: list[Entry] = []
-
-    def push(self, entry: Entry) -> None:
-        self._fresh.append(entry)
-
-    def peek(self) -> Entry | None:
-        self._settle()
-        return super().peek()
-
-    def forget(self) -> None:
-        self._stale += 1
-        if self._stale > _FEW and self._stale * 2 > len(self):
-            self._entries += self._fresh
-            self._fresh.clear()
-            self._sweep()
-
-    def _settle(self) -> None:
-        for entry in self._fresh:
-            heappush(self._entries, entry)
-        self._fresh.clear()
-
-    def __len__(self) -> int:
-        return len(self._entries) + len(self._fresh)

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from datetime import UTC, datetime
-from typing import Any, TypeVar, TypeVarTuple, Unpack
+from typing import Any, TypeVar, TypeVarTuple
 
 from ..clock import FAR, SECOND, Handle, to_datetime, to_micros
 
@@ -207,17 +207,27 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         selector = _JumpingSelector()
         selector.loop = self
         super().__init__(selector)
+        # A timer is due within the clock's own step. asyncio's nanosecond is lost in a float as large as a date,
+        # and the loop would spin for ever upon a timer that is due now but never runs.
+        self._clock_resolution = 1 / SECOND
 
     def time(self) -> float:
         return self.clock.steady() / SECOND
 
-    def run_in_executor(
-        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: Unpack[Ts]
-    ) -> asyncio.Future[T]:
+    def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
         future = super().run_in_executor(executor, func, *args)
         self.threads += 1
         future.add_done_callback(self._thread_done)
         return future
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Joins the executor's threads in one that ``threads`` would not count, so that time would jump on meanwhile:
+        no timeout, then, and time stands still."""
+        self.threads += 1
+        try:
+            await super().shutdown_default_executor()
+        finally:
+            self.threads -= 1
 
     def _thread_done(self, _: object) -> None:
         self.threads -= 1

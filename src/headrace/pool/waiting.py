@@ -1,0 +1,78 @@
+"""Waiting on a clock from a task, and waiting out an outage."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+
+from ..clock import SECOND, Clock
+from ..errors import Unavailable
+from ..text import describe
+from .retry import Exponential, Jitter
+
+log = logging.getLogger(__name__)
+
+_BACKOFF = Exponential(base=0.05, ceiling=5.0, jitter=Jitter.EQUAL)
+TOO_OFTEN = 10
+"""So many unexpected errors in a row are no passing trouble: a loop that only fails must not look alive."""
+
+
+async def wait(event: asyncio.Event, clock: Clock, until: int) -> None:
+    """Wait for the event, or for the clock's steady time ``until``; clears the event. May return early."""
+    if not event.is_set():
+        alarm = clock.call_at(asyncio.get_running_loop(), until, event.set)
+        try:
+            await event.wait()
+        finally:
+            alarm.cancel()
+    event.clear()
+
+
+async def sleep(clock: Clock, seconds: float) -> None:
+    """Sleep by the queue's clock."""
+    until = clock.steady() + round(seconds * SECOND)
+    event = asyncio.Event()
+    while clock.steady() < until:
+        await wait(event, clock, until)
+
+
+class Outage:
+    """The store does not answer one of the loops. Logged once when it begins and once when it is over."""
+
+    def __init__(self, doing: str) -> None:
+        self.doing = doing
+        self._failures = 0
+        self._unexpected = 0
+        self.errors = 0
+        """How many calls have failed in all."""
+
+    @property
+    def now(self) -> bool:
+        return self._failures > 0
+
+    @property
+    def hopeless(self) -> bool:
+        """It keeps failing in a way that waiting does not mend."""
+        return self._unexpected >= TOO_OFTEN
+
+    def failed(self, error: Exception) -> float:
+        """Note a failure; returns for how many seconds to wait before the next try."""
+        self.errors += 1
+        self._failures += 1
+        expected = isinstance(error, Unavailable)
+        self._unexpected = 0 if expected else self._unexpected + 1
+        if self._failures == 1:
+            log.warning(
+                "%s failed, trying again until it works: %s",
+                self.doing,
+                describe(error),
+                exc_info=None if expected else error,
+            )
+        return _BACKOFF.delay(self._failures, random.random)
+
+    def over(self) -> None:
+        """Note a success."""
+        if self._failures:
+            log.warning("%s works again after %d failures", self.doing, self._failures)
+            self._failures = self._unexpected = 0
