@@ -84,7 +84,10 @@ def check_change(call: str, before: RawState, after: RawState, fences: dict[str,
     old = {(job.id, job.seq): job for job in before.jobs}
     for job in after.jobs:
         was = old.get((job.id, job.seq))
+        if was is not None and call.startswith("enqueue") and job.fence < was.fence:
+            was = None  # time took the old one away, and the new one stands where it stood
         if was is not None:
+            _hold("I7", job.fence >= was.fence, f"{call} took {job.id!r} from fence {was.fence} to {job.fence}")
             _hold("I4", job.enqueued == was.enqueued, f"{call} gave {job.id!r} another first enqueue time")
             allowed = _attempts(call, was.attempt)
             _hold("I3", job.attempt in allowed, f"{call} took {job.id!r} from attempt {was.attempt} to {job.attempt}")
