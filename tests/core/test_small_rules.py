@@ -76,6 +76,12 @@ def test_a_forked_child_makes_ids_of_its_own() -> None:
     assert not mine & theirs
 
 
+def test_what_a_child_does_after_a_fork_leaves_ids_in_order() -> None:
+    before = ids.new_id()
+    ids._reset()
+    assert ids.new_id() > before
+
+
 class Unspeakable(Exception):
     def __str__(self) -> str:
         raise SystemExit("even this")

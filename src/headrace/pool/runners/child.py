@@ -68,6 +68,7 @@ def main(pipe: Connection) -> None:
     threading.Thread(target=_listen, args=(pipe, inbox, state), name="lifeline", daemon=True).start()
     pipe.send("ready")
     while (message := inbox.get()) is not None:
+        pipe.send("taken")  # from here on, our death is this job's failure
         pipe.send(_perform(message, state))
 
 

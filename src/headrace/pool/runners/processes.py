@@ -30,6 +30,9 @@ from .threads import Threads
 KILL_GRACE = 0.5
 """Seconds between SIGTERM and SIGKILL."""
 
+_TRIES = 3
+"""Children that may die in a row, from idleness, before a job counts as failed by it."""
+
 _spawn = multiprocessing.get_context("spawn")
 _numbers = itertools.count(1)
 
@@ -59,18 +62,20 @@ class Child:
             self.pipe.close()
             raise RuntimeError(f"a worker process did not start: {_epitaph(self.process.exitcode)}")
 
-    def perform(self, message: bytes) -> Answer:
-        """Send a job and wait for its answer, or for the child's death."""
+    def perform(self, message: bytes) -> Answer | None:
+        """Send a job and wait for its answer, or for the child's death. None: it died before it had begun."""
+        begun = False
         try:
             self._send(b"R" + message)
-            reply = self._reply()
+            begun = self._reply() is not None
+            reply = self._reply() if begun else None
             if reply is not None:
                 return understood(reply) or RETURNED
         except (EOFError, OSError):
             pass
         self.doomed = True
         self.process.join(KILL_GRACE)
-        return ProcessDied(_epitaph(self.process.exitcode))
+        return ProcessDied(_epitaph(self.process.exitcode)) if begun else None
 
     def _reply(self) -> Any:
         """What the child says next; None when it is dead."""
@@ -174,18 +179,25 @@ class ProcessRunner:
         """In a minder's thread."""
         number = next(self._jobs)
         message = _message(run, number)
-        child = self._take()
-        try:
-            self._loop.call_soon_threadsafe(run.arm, self._loop)  # not before: a child takes its time to start
-            with self._lock:
-                run.work = (child, number)
-                self._at_work.add(child)
-                stopped = Stop.DRAIN if self._closed else run.stopped
-            if stopped is not None and stopped is not Stop.ASKED:
-                return ProcessDied("stopped before it began")
-            return child.perform(message)
-        finally:
-            self._give_back(run, child)
+        armed = False
+        for _ in range(_TRIES):
+            child = self._take()
+            try:
+                if not armed:  # not before: a child takes its time to start
+                    armed = True
+                    self._loop.call_soon_threadsafe(run.arm, self._loop)
+                with self._lock:
+                    run.work = (child, number)
+                    self._at_work.add(child)
+                    stopped = Stop.DRAIN if self._closed else run.stopped
+                if stopped is not None and stopped is not Stop.ASKED:
+                    break
+                answer = child.perform(message)
+                if answer is not None:
+                    return answer
+            finally:
+                self._give_back(run, child)
+        return ProcessDied("the process that was to run it ended before it began")
 
     def _take(self) -> Child:
         with self._lock:
