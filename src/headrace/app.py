@@ -14,16 +14,16 @@ from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
 from .clock import Clock, SystemClock
-from .codec import Unfit, open_envelope
 from .connect import connect
 from .errors import ConfigError, InvalidJob, QueueClosed
 from .job import Job
-from .naming import default_name
 from .pool.call import Call, Unserved
 from .pool.context import Context
 from .pool.retry import RetryPolicy
 from .queue import Queue
-from .task import Task, TaskSettings, Upgrade
+from .tasks.codec import Unfit, open_envelope
+from .tasks.naming import default_name
+from .tasks.task import Task, TaskSettings, Upgrade
 
 if TYPE_CHECKING:
     from .pool import Pool

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from headrace.app import App
 from headrace.errors import ConfigError, InvalidJob
-from headrace.proof import loss
+from headrace.tasks.proof import loss
 
 
 class Colour(enum.Enum):

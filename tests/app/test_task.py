@@ -20,7 +20,7 @@ from headrace.job import Job
 from headrace.pool.call import Call
 from headrace.pool.context import Context, enter
 from headrace.pool.retry import Linear
-from headrace.task import Handle, Task
+from headrace.tasks.task import Handle, Task
 from headrace.testing.clock import START, VirtualClock, run_virtual
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any, assert_type
 from headrace.app import App
 from headrace.job import Job
 from headrace.pool.context import Context
-from headrace.task import Handle, Task
+from headrace.tasks.task import Handle, Task
 
 app = App()
 

@@ -22,7 +22,7 @@ from .stores import loaded
 
 if TYPE_CHECKING:
     from ..app import App
-    from ..task import Task
+    from ..tasks.task import Task
 
 
 class Seconds(click.ParamType[float]):
@@ -78,7 +78,7 @@ def enqueue(
         raise click.UsageError("Give --arg or --json, not both.")
     if options["delay"] is not None and options["run_at"] is not None:
         raise click.UsageError("Give --delay or --run-at, not both.")
-    from ..codec import Unfit
+    from ..tasks.codec import Unfit
 
     app = loaded(session, path)
     with app:
@@ -119,7 +119,7 @@ def _find(app: App, path: str, name: str) -> Task[Any, Any]:
 
 def _object(task: Task[Any, Any], pairs: Sequence[str]) -> str:
     """The pairs as the text of a JSON object."""
-    from ..signature import innermost
+    from ..tasks.signature import innermost
 
     function = innermost(task.function)
     hints = typing.get_type_hints(function) if hasattr(function, "__annotations__") else {}

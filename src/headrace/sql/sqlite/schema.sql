@@ -29,7 +29,7 @@ CREATE INDEX headrace_dead_id ON headrace_dead (queue, id);
 CREATE INDEX headrace_dead_queue ON headrace_dead (queue);
 
 CREATE TABLE headrace_jobs (
-    pk           INTEGER PRIMARY KEY,  -- the place in line: rises with every enqueue and replay
+    pk           INTEGER PRIMARY KEY,  -- the place in line: behind all that are in the table
     queue        INTEGER NOT NULL,
     id           TEXT NOT NULL,
     payload      BLOB NOT NULL,

@@ -32,7 +32,7 @@ CREATE TABLE headrace_queues (
 ) STRICT;
 
 CREATE TABLE headrace_jobs (
-    pk           INTEGER PRIMARY KEY,  -- the place in line: rises with every enqueue and replay
+    pk           INTEGER PRIMARY KEY,  -- the place in line: behind all that are in the table
     queue        INTEGER NOT NULL,
     id           TEXT NOT NULL,
     payload      BLOB NOT NULL,

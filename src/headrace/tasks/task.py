@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
 
-from . import check
-from .clock import to_datetime
+from .. import check
+from ..clock import to_datetime
+from ..errors import ConfigError, InvalidJob
+from ..ids import new_id
+from ..job import Job
+from ..pool.call import Call, Kind, Unserved, kind_of
+from ..pool.retry import Retries, RetryPolicy, retries
 from .codec import Envelope, Unfit
-from .errors import ConfigError, InvalidJob
-from .ids import new_id
-from .job import Job
-from .pool.call import Call, Kind, Unserved, kind_of
-from .pool.retry import Retries, RetryPolicy, retries
 from .signature import Signature, refuse_unrunnable
 
 if TYPE_CHECKING:
-    from .app import App
-    from .queue import Queue
+    from ..app import App
+    from ..queue import Queue
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)

@@ -14,10 +14,10 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
+from ..errors import ConfigError
+from ..pool.call import Kind, kind_of
+from ..pool.context import Context, current
 from .codec import Codec, is_model
-from .errors import ConfigError
-from .pool.call import Kind, kind_of
-from .pool.context import Context, current
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from .errors import ConfigError
+from ..errors import ConfigError
 
 
 def default_name(function: object) -> str:
