@@ -104,4 +104,4 @@ def test_the_first_dead_letter_is_found_without_walking_over_the_taken() -> None
         kept.bury(kept.take(1, 0)[0], "why", 0)
     assert len(kept.take_dead(150, 0)) == 150
     assert [job.id for job in kept.look_dead(1, 0, 0)] == ["150"]
-    assert kept.first_dead == 151
+    assert kept.dead.first == 151

@@ -8,7 +8,7 @@ wait on the same line, and ``soonest`` is a moment before which nothing on it ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..clock import FAR
@@ -18,6 +18,7 @@ from ..overflow import DropNewest, DropOldest, Overflow
 from ..record import Record, snapshot
 from ..rules import EXPIRED, TOO_LATE, TOTALS, no_room
 from ..settings import Settings
+from ._dead import DeadLetters
 from ._heaps import Entry, LazyHeap
 
 DELAYED, READY, INFLIGHT, DEAD = State.DELAYED, State.READY, State.INFLIGHT, State.DEAD
@@ -44,11 +45,8 @@ class Core:
         self.by_calendar = False
         """Some delayed job may have been asked for by calendar."""
         self.ready_count = self.delayed_count = self.inflight_count = 0
-        # Dead letters by serial number, which rises: the first living one is kept track of, not searched for.
-        self.dead: dict[int, Record] = {}
-        self.first_dead = self.next_dead = 1
         limit = settings.dead_capacity
-        self.dead_capacity = settings.capacity if limit is None else limit
+        self.dead = DeadLetters(settings.capacity if limit is None else limit)
         self.totals: dict[str, Any] = dict.fromkeys(TOTALS, 0)
 
     # Is what a heap entry stands for still so?
@@ -116,12 +114,8 @@ class Core:
             record.last_error = error
         record.state = DEAD
         self.totals["dead_total"] += 1
-        if len(self.dead) >= self.dead_capacity:
+        if not self.dead.add(record):
             self.totals["dead_dropped"] += 1
-            return
-        record.ref = self.next_dead
-        self.dead[self.next_dead] = record
-        self.next_dead += 1
 
     def _finish(self, record: Record, total: str) -> None:
         self._free(record)
@@ -330,18 +324,11 @@ class Core:
         self._finish(record, "cancelled")
         return True
 
-    def _dead_from(self, serial: int) -> Iterator[Record]:
-        while self.first_dead < self.next_dead and self.first_dead not in self.dead:
-            self.first_dead += 1
-        for number in range(max(serial, self.first_dead), self.next_dead):
-            if number in self.dead:
-                yield self.dead[number]
-
     def look_dead(self, limit: int, after: int, now: int) -> list[Job]:
         self.promote(now)
         found: list[Job] = []
         if limit > 0:
-            for record in self._dead_from(after + 1):
+            for record in self.dead.since(after + 1):
                 found.append(snapshot(record, self.settings.queue, self.salt, self.skew))
                 if len(found) == limit:
                     break
@@ -360,7 +347,7 @@ class Core:
         limit = room if limit is None else min(limit, room)
         chosen: list[Record] = []
         names: set[str] = set()
-        for record in self._dead_from(0):
+        for record in self.dead.since(0):
             if len(chosen) >= limit:
                 break
             if (ids is None or record.id in ids) and record.id not in self.jobs and record.id not in names:
