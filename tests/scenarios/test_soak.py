@@ -1,0 +1,57 @@
+"""All at once, for some seconds: mixed outcomes, three workers, and one of them killed again and again."""
+
+from __future__ import annotations
+
+import random
+
+from kit import Stage
+
+MIX = {
+    "return": 24,
+    "sleep:0.02": 16,
+    "raise once": 6,
+    "snooze once": 6,
+    "raise": 3,
+    "discard": 2,
+    "follow up": 3,
+}  # of 60
+DEADLY = {"raise", "discard"}
+
+
+def test_every_job_is_done_or_dead_as_designed_while_workers_are_killed_again_and_again(stage: Stage) -> None:
+    """F01, F02, F05, F14: 600 jobs."""
+    dice = random.Random(4)
+    acts: dict[str, str] = {}
+    for act, share in MIX.items():
+        for kind, part in (("in loop", 0.5), ("in thread", 0.4), ("in process", 0.1)):
+            count = round(share * part * 10)
+            ids = [f"{kind} {act} {number}" for number in range(count)]
+            acts.update(dict.fromkeys(ids, act))
+            # A kill costs what runs an attempt: more kills than attempts would bury what is well.
+            stage.enqueue(kind, act, *ids, max_attempts=2 if act == "raise" else 50)
+    workers = [stage.worker(workers=4, lease=0.5) for _ in range(3)]
+    kills = 0
+    for seen in range(60, 600, 60):
+        stage.wait_for("start", seen)
+        victim = dice.randrange(3)
+        workers[victim].kill()
+        workers[victim] = stage.worker(workers=4, lease=0.5)
+        kills += 1
+    dead = {id for id, act in acts.items() if act in DEADLY}
+    done = set(acts) - dead
+    done |= {f"{id}-next" for id, act in acts.items() if act == "follow up"}
+    stats = stage.until_done(len(done))
+    for worker in workers:
+        worker.process.terminate()
+    assert [worker.ends() for worker in workers] == [0, 0, 0]
+
+    assert len(acts) == 600
+    assert kills == 9
+    assert {line.id for line in stage.lines("end")} >= done
+    assert {job.id for job in stage.queue.dead(100)} == dead
+    assert (stats.acked, stats.dead_total, stats.unaccounted) == (len(done), len(dead), 0)
+    starts = stage.lines("start")
+    assert all(line.attempt <= 2 for line in starts if acts.get(line.id) == "raise")
+    # Who started twice had been killed, told to come again, or had failed; nobody else.
+    again = {line.id for line in starts if line.attempt > 1 and acts.get(line.id) not in {"raise once", "raise"}}
+    assert len(again) <= kills * 4
