@@ -145,7 +145,9 @@ class Stage:
     @property
     def ledger(self) -> list[Line]:
         path = self.folder / "ledger"
-        return msgspec.json.Decoder(Line).decode_lines(path.read_bytes()) if path.exists() else []
+        text = path.read_bytes() if path.exists() else b""
+        whole = text[: text.rfind(b"\n") + 1]  # the last line may be on its way
+        return msgspec.json.Decoder(Line).decode_lines(whole)
 
     def lines(self, event: str, id: str | None = None) -> list[Line]:
         return [line for line in self.ledger if line.event == event and id in (None, line.id)]

@@ -110,7 +110,6 @@ def perform_blocking(context: Context, act: str) -> None:
                 except Exception:
                     note(context, "told")
         case "deadlock":
-            threading.Lock().acquire(timeout=float(rest))
             lock = threading.Lock()
             lock.acquire()
             lock.acquire(timeout=float(rest))
