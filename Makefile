@@ -45,8 +45,8 @@ coverage: .venv/has-test ## what the last `make test` did not reach
 bench: .venv/has-bench ## measure it on this machine
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-soak: .venv/has-bench ## the long run: load and kills, for as long as you like
-	@$(BIN)/python -m benchmarks.soak $(ARGS)
+soak: .venv/has-test ## the long run: mixed jobs, workers killed all the time; SCALE=20 times 600 jobs
+	@HEADRACE_SOAK=$(or $(SCALE),20) $(BIN)/pytest tests/scenarios/test_soak.py -o faulthandler_timeout=0 $(ARGS)
 
 docs: .venv/has-docs ## build the site into site/
 	@$(BIN)/zensical build --clean --strict
