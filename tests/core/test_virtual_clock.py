@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 
+from headrace import Job, Pool, connect_async
 from headrace.clock import FAR, SECOND
 from headrace.testing import VirtualClock
 from headrace.testing.clock import START, VirtualLoop, run_virtual, wait_until
@@ -207,3 +208,28 @@ def test_a_call_from_a_thread_that_nobody_told_of_ends_the_wait() -> None:
         return await called.wait()
 
     assert run_virtual(main(), clock)
+
+
+def test_time_waits_for_the_threads_that_it_has_woken() -> None:
+    """A pool's heartbeat is a thread: time must not run past the leases that it is about to extend."""
+    clock = VirtualClock()
+    begun = clock.steady()
+    starts: list[float] = []
+
+    async def handler(job: Job) -> None:
+        starts.append((clock.steady() - begun) / 1e6)
+        await asyncio.sleep(100)  # many leases long
+
+    async def main() -> int:
+        queue = connect_async("memory://", clock=clock, lease=30.0)
+        for number in range(5):
+            await queue.enqueue(Job(delay=10.0 * number))
+        pool = Pool(queue, handler, workers=3)
+        running = asyncio.create_task(pool.run_async())
+        await asyncio.sleep(500)
+        pool.stop()
+        await running
+        return (await queue.stats()).acked
+
+    assert run_virtual(main(), clock) == 5
+    assert starts == [0.0, 10.0, 20.0, 100.0, 110.0]

@@ -51,6 +51,8 @@ class VirtualClock:
         self._timers: list[tuple[int, int, _Timer]] = []
         self._order = itertools.count()
         self._waiting = 0
+        self._woken: set[threading.Thread] = set()
+        """Threads whose wait time has ended, and that have not waited again since."""
 
     def steady(self) -> int:
         return self._now
@@ -89,12 +91,25 @@ class VirtualClock:
         with self._changed:
             return self._head()
 
+    def settle(self, limit: float = 1.0) -> None:
+        """Block, in real time, until the threads that time has woken wait again or have ended; at most ``limit``
+        seconds, for one of them may have left for something else."""
+        with self._changed:
+            self._changed.wait_for(lambda: not any(thread.is_alive() for thread in self._woken), limit)
+            self._woken.clear()
+
     def acquire(self, lock: threading.Lock, until: int) -> bool:
         timed_out = False
+        thread = threading.current_thread()
+        with self._changed:
+            self._woken.discard(thread)
+            self._changed.notify_all()
 
         def expire() -> None:
             nonlocal timed_out
             timed_out = True
+            with self._changed:
+                self._woken.add(thread)
             try:
                 lock.release()
             except RuntimeError:  # somebody else woke the thread in this very moment
@@ -185,6 +200,9 @@ class _JumpingSelector(selectors.DefaultSelector):
             return ready
         if self.loop.threads:
             return super().select(0.05)  # a thread is at work: let it finish before time moves
+        self.loop.clock.settle()  # and so is one that the last move has woken, a heartbeat perhaps
+        if ready := super().select(0):
+            return ready
         target = self.loop.clock.next_timer()
         if timeout is not None:
             target = min(target, self.loop.clock.steady() + max(1, round(timeout * SECOND)))
