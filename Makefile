@@ -9,7 +9,7 @@ BIN := .venv/bin
 ARGS ?=
 FLOOR := 95
 # The modules with the rules in them: every branch is tested.
-PURE := memory/_core memory/_dead memory/_heaps pool/retry pool/settle admit check ids text timeline waiting
+PURE := memory/_core memory/_dead memory/_heaps pool/balance pool/goal pool/hours pool/rates pool/retry pool/ruler pool/schedule pool/settle admit check ids text timeline waiting
 comma := ,
 empty :=
 space := $(empty) $(empty)

@@ -1,8 +1,8 @@
 """The pages are true: their examples run, their commands work, their links lead somewhere.
 
 Each page has one folder of its own, and its blocks run there from top to bottom. A Python block runs as it
-stands; one whose first line is a comment that names a file (``# jobs.py``) becomes that file. A ``console``
-block holds commands after ``$``, each of which has to succeed.
+stands; one whose first line is a comment that names a file (``# jobs.py``) becomes that file, and so does a TOML
+block. A ``console`` block holds commands after ``$``, each of which has to succeed.
 """
 
 from __future__ import annotations
@@ -21,17 +21,26 @@ from sybil.parsers.markdown.codeblock import CodeBlockParser
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-FILE = re.compile(r"# (\w+\.py)$")
+FILE = re.compile(r"# (\w+\.(?:py|toml))$")
 LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)(?:#([^)\s]*))?\)")
 
 
 def _python(example: Example) -> str | None:
-    first = example.parsed.partition("\n")[0]
-    if named := FILE.match(first):
-        Path(named[1]).write_text(example.parsed)
-        return None
-    PythonEvaluator()(example)
+    if not _becomes_a_file(example):
+        PythonEvaluator()(example)
     return None
+
+
+def _toml(example: Example) -> str | None:
+    _becomes_a_file(example)
+    return None
+
+
+def _becomes_a_file(example: Example) -> bool:
+    named = FILE.match(example.parsed.partition("\n")[0])
+    if named:
+        Path(named[1]).write_text(example.parsed)
+    return named is not None
 
 
 def _console(example: Example) -> str | None:
@@ -44,6 +53,7 @@ def _console(example: Example) -> str | None:
 
 def _blocks(document: Document) -> Iterator[Region]:
     yield from CodeBlockParser("python", _python)(document)
+    yield from CodeBlockParser("toml", _toml)(document)
     yield from CodeBlockParser("console", _console)(document)
 
 

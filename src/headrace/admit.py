@@ -54,7 +54,13 @@ def admit(job: Job, settings: Settings, now: int, skew: int) -> Record:
         if delay:
             raise InvalidJob(name, "both delay and run_at are given: give one")
         due = max(now, _moment(name, "run_at", job.run_at) - skew)
-    deadline = None if job.deadline is None else _moment(name, "deadline", job.deadline)
+    elif not delay and settings.default_delay:
+        due = now + round(settings.default_delay * SECOND)
+    deadline = None
+    if job.deadline is not None:
+        deadline = _moment(name, "deadline", job.deadline)
+    elif settings.default_deadline is not None:
+        deadline = min(due + skew + round(settings.default_deadline * SECOND), LATEST)
     enqueued = now
     if job.enqueued_at is not None:
         enqueued = min(now, _moment(name, "enqueued_at", job.enqueued_at) - skew)

@@ -172,7 +172,7 @@ class App:
         except Unfit as unfit:
             raise InvalidJob(job.id, str(unfit)) from None
 
-    def pool(self, queue: str = "default", workers: int = 8, **pool_settings: Any) -> Pool:
+    def pool(self, queue: str = "default", workers: int | None = None, **pool_settings: Any) -> Pool:
         """A worker pool for one queue that runs these tasks. The settings are those of ``Pool``."""
         from .pool import Pool  # only a worker needs what it brings along: threads, processes, signals
 

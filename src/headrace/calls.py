@@ -7,10 +7,11 @@ is not about state (that is the store's) stands here and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from . import check
 from .clock import FAR
-from .errors import ConfigError, LeaseLost, QueueClosed, QueueFull
+from .errors import ConfigError, LeaseLost, QueueClosed, QueueFull, Unavailable
 from .job import Job, Stats
 from .overflow import Block
 from .ports import Port
@@ -142,6 +143,8 @@ class Calls:
         await self.ack_many((job,))
 
     async def ack_many(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            _leased(job)
         lost = await self.port.call(self.store.ack, jobs)
         self._after()
         if lost:
@@ -149,14 +152,21 @@ class Calls:
 
     async def nack(self, job: Job, delay: float = 0.0, error: BaseException | str | None = None) -> None:
         micros = check.duration("nack: delay", delay)
-        self._settled(job, await self.port.call(self.store.nack, job, micros, describe(error)))
+        self._settled(_leased(job), await self.port.call(self.store.nack, job, micros, describe(error)))
 
     async def release(self, job: Job, delay: float = 0.0) -> None:
         micros = check.duration("release: delay", delay)
-        self._settled(job, await self.port.call(self.store.release, job, micros))
+        self._settled(_leased(job), await self.port.call(self.store.release, job, micros))
 
     async def bury(self, job: Job, error: BaseException | str | None = None) -> None:
-        self._settled(job, await self.port.call(self.store.bury, job, describe(error)))
+        self._settled(_leased(job), await self.port.call(self.store.bury, job, describe(error)))
+
+    async def forward(self, job: Job, to: Calls) -> None:
+        if to.handle.closed:
+            raise to._closed()
+        self._settled(job, await self.port.call(self.store.forward, job, to.store))
+        with suppress(Unavailable):  # a courtesy: who waits there would look by itself a little later
+            await to._tick()
 
     async def extend(self, job: Job, seconds: float) -> Job:
         held = await self._extend((job,), seconds, too_late=1)
@@ -169,6 +179,8 @@ class Calls:
 
     async def _extend(self, jobs: Sequence[Job], seconds: float, too_late: int) -> list[Job]:
         micros = check.duration("extend: seconds", seconds, zero=False)
+        for job in jobs:
+            _leased(job)
         held = await self.port.call(self.store.extend, jobs, micros, too_late)
         self._after()
         return held
@@ -178,7 +190,7 @@ class Calls:
             removed = await self.port.call(self.store.cancel, job)
             self._after()
             return removed
-        self._settled(job, await self.port.call(self.store.abandon, job))
+        self._settled(_leased(job), await self.port.call(self.store.abandon, job))
         return True
 
     def _settled(self, job: Job, held: bool) -> None:
@@ -241,6 +253,13 @@ class Handle:
 
     def __init__(self) -> None:
         self.closed = False
+
+
+def _leased(job: Job) -> Job:
+    """Settling takes what ``dequeue`` returned, and that may have been None."""
+    if not isinstance(job, Job):
+        raise ConfigError(f"settling takes the job that dequeue returned, not {type(job).__name__}")
+    return job
 
 
 def _count(limit: object) -> int:

@@ -46,6 +46,8 @@ def _split(url: object) -> tuple[str, str, dict[str, Any]]:
     if not isinstance(url, str):
         raise ConfigError(f"url: {type(url).__name__} is not a text like 'sqlite:///jobs.db'")
     scheme, mark, _ = url.partition("://")
+    if scheme in ("postgresql", "postgres"):
+        raise ConfigError("url: PostgreSQL is not there yet; use sqlite:///file.db on one machine, or memory://")
     if not mark or scheme not in ("memory", "sqlite"):
         shown = f"{scheme}://…" if mark else "a text without ://"
         raise ConfigError(f"url: {shown} names no backend; use memory:// or sqlite:///file.db")

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from .calls import Calls, Handle
+from .errors import Unsupported
 from .job import Job, Stats
 from .ports import Port, ThreadPort, run
 from .queue import Capabilities
@@ -29,6 +30,12 @@ class _Face:
     @property
     def capabilities(self) -> Capabilities:
         return self._calls.store.capabilities
+
+    def _over_there(self, to: object) -> Calls:
+        """The calls of another queue, whichever face of it is given, carried out as this one's are."""
+        if not isinstance(to, _Face):
+            raise Unsupported(f"forward: {type(to).__name__} has no step in common with {self!r}")
+        return Calls(to._calls.store, self._calls.port, to._calls.handle)
 
     @property
     def store(self) -> Store:
@@ -80,6 +87,12 @@ class SyncQueue(_Face):
 
     def bury(self, job: Job, error: BaseException | str | None = None) -> None:
         run(self._calls.bury(job, error))
+
+    def forward(self, job: Job, to: object) -> None:
+        """Move a leased job to another queue of the same store in one step: done here, enqueued there. It keeps
+        its id, and never waits for room. Unsupported where the other queue is elsewhere; LeaseLost, QueueFull,
+        QueueClosed, InvalidJob."""
+        run(self._calls.forward(job, self._over_there(to)))
 
     def cancel(self, job: Job | str) -> bool:
         return run(self._calls.cancel(job))
@@ -156,6 +169,9 @@ class AsyncioQueue(_Face):
 
     async def bury(self, job: Job, error: BaseException | str | None = None) -> None:
         await self._calls.bury(job, error)
+
+    async def forward(self, job: Job, to: object) -> None:
+        await self._calls.forward(job, self._over_there(to))
 
     async def cancel(self, job: Job | str) -> bool:
         return await self._calls.cancel(job)

@@ -36,7 +36,8 @@ def register(thing: Forkable) -> None:
 
 def _before() -> None:
     _one_at_a_time.acquire()
-    _under_way[:] = list(_everything)
+    # In one order everywhere: whoever takes the locks of two stores takes them in this order, too.
+    _under_way[:] = sorted(_everything, key=id)
     for thing in _under_way:
         thing.before_fork()
 

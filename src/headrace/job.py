@@ -59,6 +59,8 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     """When it was first enqueued; retries and replays do not change it."""
     lease_until: datetime | None = None
     """When this lease ends unless it is extended."""
+    died_at: datetime | None = None
+    """When it became a dead letter."""
     last_error: str | None = None
     """Why the latest attempt failed, or why it is dead."""
     cancelled: bool = False

@@ -1,4 +1,4 @@
-"""``module:app`` -> App, for the command line: with errors for the person who typed it."""
+"""``module:name`` -> what it names, for the command line: with errors for the person who typed it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from types import ModuleType
 
 from .app import App
@@ -18,9 +19,21 @@ def load_app(path: str) -> App:
     ConfigError, in one line, where there is no such module or name, where it is something else, or where the
     module itself fails: then with the file and the line.
     """
+    module, found = _found(path, "an app", "shop.jobs:app", _candidates)
+    if not isinstance(found, App):
+        raise ConfigError(f"{path!r} is of type {type(found).__name__}, not a headrace.App; {_candidates(module)}")
+    return found
+
+
+def load(path: str) -> object:
+    """Import whatever ``package.module:name`` names, with the same errors."""
+    return _found(path, "anything in a module", "shop.jobs:pool", lambda module: "is it misspelt?")[1]
+
+
+def _found(path: str, what: str, example: str, hint: Callable[[ModuleType], str]) -> tuple[ModuleType, object]:
     module_name, colon, name = path.partition(":")
     if not colon or not module_name or not name:
-        raise ConfigError(f"{path!r} does not name an app; write module:name, such as shop.jobs:app")
+        raise ConfigError(f"{path!r} does not name {what}; write module:name, such as {example}")
     if module_name.endswith(".py") or "/" in module_name or os.sep in module_name:
         dotted = module_name.removesuffix(".py").strip("./").replace(os.sep, ".").replace("/", ".")
         raise ConfigError(f"{module_name!r} is a file; name it as import does: {dotted}:{name}")
@@ -28,11 +41,9 @@ def load_app(path: str) -> App:
     found: object = module
     for step in name.split("."):
         if not hasattr(found, step):
-            raise ConfigError(f"module {module_name!r} has no {name!r}; {_candidates(module)}")
+            raise ConfigError(f"module {module_name!r} has no {name!r}; {hint(module)}")
         found = getattr(found, step)
-    if not isinstance(found, App):
-        raise ConfigError(f"{path!r} is of type {type(found).__name__}, not a headrace.App; {_candidates(module)}")
-    return found
+    return module, found
 
 
 def _import(name: str) -> ModuleType:
@@ -55,7 +66,7 @@ def _import(name: str) -> ModuleType:
 
 
 def _place(error: BaseException) -> str:
-    """Where in the user's code it happened."""
+    """Where in the user's code it happened: a setting is refused within this package, but written outside."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}"
     frames = [each for each in traceback.extract_tb(error.__traceback__) if not _machinery(each.filename)]
@@ -63,7 +74,8 @@ def _place(error: BaseException) -> str:
 
 
 def _machinery(filename: str) -> bool:
-    return filename.startswith("<frozen importlib") or filename in (__file__, importlib.__file__)
+    ours = os.path.dirname(__file__) + os.sep
+    return filename.startswith(("<frozen importlib", ours)) or filename == importlib.__file__
 
 
 def _candidates(module: ModuleType) -> str:

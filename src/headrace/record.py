@@ -7,7 +7,8 @@ from .job import Job, State
 
 
 class Record:
-    """One unfinished or dead job inside a store. ``due``: ready from then (delayed), leased until (inflight)."""
+    """One unfinished or dead job inside a store. ``due``: ready from then (delayed), leased until then
+    (inflight), dead since then (dead)."""
 
     __slots__ = (
         "absolute",
@@ -122,6 +123,7 @@ def job_of(
         fence + salt,
         shown,
         to_datetime(due + skew) if state is State.INFLIGHT else None,
+        to_datetime(due + skew) if state is State.DEAD else None,
         last_error,
         bool(cancelled),
         ref,

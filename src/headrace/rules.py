@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .errors import QueueFull
+from .errors import ConfigError, QueueFull
+from .job import Job
 
 EXPIRED = "lease expired: its worker died, hung or lost touch"
 TOO_LATE = "deadline passed before it could start"
@@ -19,3 +20,20 @@ def no_room(queue: str, size: int, capacity: int, wanted: int) -> QueueFull:
         f"queue {queue!r} is full: {size:,} of {capacity:,} places are taken (ready, delayed and in flight) and "
         f"{wanted:,} more were asked for; try later, raise capacity, or choose an overflow policy"
     )
+
+
+def onward(job: Job) -> Job:
+    """What of a leased job goes on to another queue: all that is the caller's, and the first enqueue time. When it
+    may start there, and with which deadline if it has none, is for that queue to say."""
+    return Job(
+        payload=job.payload,
+        id=job.id,
+        priority=job.priority,
+        deadline=job.deadline,
+        max_attempts=job.max_attempts,
+        enqueued_at=job.enqueued_at,
+    )
+
+
+def to_itself(queue: str) -> ConfigError:
+    return ConfigError(f"forward: the job is in queue {queue!r} already; name another one")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -31,6 +32,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """A job whose deadline passed before it could start is buried; False: dropped. Counted either way."""
     max_payload: int = 1 << 20
     """The largest payload, in bytes."""
+    default_delay: float = 0.0
+    """Seconds to wait for a job that says neither ``delay`` nor ``run_at``; one for now says ``run_at`` now."""
+    default_deadline: float | None = None
+    """Seconds within which a job that names no ``deadline`` must start, counted from when it first may."""
     clock: Clock = msgspec.field(default_factory=SystemClock)
     """The queue's clock; a virtual one in tests."""
 
@@ -39,12 +44,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return round(self.lease * 1_000_000)
 
     @classmethod
-    def make(cls, **given: Any) -> Settings:
-        """Check what was given; unknown names are refused with the known ones listed."""
-        unknown = [name for name in given if name not in cls.__struct_fields__]
-        if unknown:
-            known = ", ".join(cls.__struct_fields__)
-            raise ConfigError(f"{unknown[0]}: no such setting; the settings are {known}")
+    def make(cls, *, also: tuple[str, ...] = (), **given: Any) -> Settings:
+        """Check what was given; unknown names are refused with the known ones listed, a backend's own (``also``)
+        among them."""
+        known = (*cls.__struct_fields__, *also)
+        for name in given:
+            if name not in known:
+                near = get_close_matches(name, known, 1)
+                hint = f" (did you mean {near[0]}?)" if near else ""
+                raise ConfigError(f"{name}: no such setting{hint}; the settings are {', '.join(known)}")
         given = {name: value for name, value in given.items() if name != "clock" or value is not None}
         if "overflow" in given:
             given["overflow"] = named(given["overflow"])
@@ -57,4 +65,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             check.whole("dead_capacity", made.dead_capacity, 0, 1_000_000_000)
         check.flag("deadline_to_dead", made.deadline_to_dead)
         check.whole("max_payload", made.max_payload, 0, 1 << 30)
+        check.duration("default_delay", made.default_delay)
+        if made.default_deadline is not None:
+            check.duration("default_deadline", made.default_deadline, zero=False)
         return made

@@ -59,6 +59,10 @@ class Store(Protocol):
     def abandon(self, job: Job) -> bool:
         """Done as cancelled, by the holder of the lease."""
 
+    def forward(self, job: Job, to: Store) -> bool:
+        """Done here and put there, in one step; where its id is unfinished there already, only done here. False
+        when the lease is lost. Unsupported where the two have no step in common; else the errors of ``put``."""
+
     def extend(self, jobs: Sequence[Job], duration: int, too_late: int) -> list[Job]:
         """New snapshots of those whose lease holds; each that is lost adds ``too_late`` to the count."""
 

@@ -72,6 +72,13 @@ def test_wrong_path_is_told_in_one_line(folder: Path, path: str, said: str) -> N
         ("x = 1\nimport missing_library", "importing 'bad_x' failed: no module 'missing_library', wanted by {file}:2"),
         ("\n1 / 0", "importing 'bad_x' failed: ZeroDivisionError: division by zero, at {file}:2"),
         ("def f(:", "importing 'bad_x' failed: SyntaxError"),
+        (
+            "from headrace.app import App\n\nApp(url=5)",
+            "importing 'bad_x' failed: ConfigError: url: int is not a URL such as sqlite:///headrace.db, at {file}:3",
+        ),
+        ("from headrace.app import App\n@App().task(\n    timeout=-1,\n)\ndef f() -> None: ...", "timeout: -1 "),
+        ("from headrace.app import App\n@App().task(timeout=-1)\ndef f() -> None: ...", "at {file}:2"),
+        ("from headrace.app import App\n@App().task\ndef f():\n    yield", "at {file}:2"),
         ("import sys\nsys.exit(3)", "importing 'bad_x' ended the program (sys.exit), at {file}:2"),
     ],
 )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import signal
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from cli_program import LIMIT, Program
@@ -29,11 +32,26 @@ def test_a_paused_queue_hands_out_nothing_until_resumed(cli: Cli, queue: Queue) 
     assert queue.dequeue(0) is not None
 
 
-def test_a_queue_may_be_paused_before_its_first_job(cli: Cli, queue: Queue, url: str) -> None:
-    queue.stats()
-    assert cli("pause", "--queue", "later").exit_code == 0
-    with headrace.connect(url, queue="later") as later:
-        assert later.stats().paused
+def test_the_only_queue_there_is_need_not_be_named(cli: Cli, url: str) -> None:
+    with headrace.connect(url, queue="mail") as mail:
+        mail.stats()
+        assert json.loads(cli("pause", "--json").stdout) == {"queue": "mail", "paused": True}
+        assert mail.stats().paused
+    assert cli("dead", "list").stdout == "queue 'mail': no dead letters\n"
+
+
+def test_of_several_queues_the_default_is_meant_where_none_is_named(cli: Cli, url: str) -> None:
+    with headrace.connect(url, queue="mail") as mail, headrace.connect(url, queue="reports") as reports:
+        assert (mail.stats().paused, reports.stats().paused) == (False, False)
+        result = cli("pause")
+        assert result.exit_code == 1
+        assert "'default' is not in" in result.stderr
+        assert "there is mail, reports" in result.stderr
+        with headrace.connect(url) as default:
+            default.stats()
+            assert cli("pause").exit_code == 0
+            assert default.stats().paused
+        assert (mail.stats().paused, reports.stats().paused) == (False, False)
 
 
 def test_a_waiting_job_is_cancelled(cli: Cli, queue: Queue) -> None:
@@ -92,6 +110,8 @@ def test_looking_makes_no_queue(cli: Cli, queue: Queue, url: str) -> None:
         ["stats", "--queue", "typo"],
         ["dead", "list", "--queue", "typo"],
         ["cancel", "a", "--queue", "typo"],
+        ["pause", "--queue", "typo"],
+        ["resume", "--queue", "typo"],
     ):
         result = cli(*command)
         assert result.exit_code == 1
@@ -100,8 +120,22 @@ def test_looking_makes_no_queue(cli: Cli, queue: Queue, url: str) -> None:
     assert [each["queue"] for each in json.loads(cli("stats", "--json").stdout)] == ["default"]
 
 
-def drawn(stats: Stats) -> str:
-    screen = Console(width=200, force_terminal=True, color_system="standard", file=io.StringIO())
+def test_a_file_of_another_program_is_left_as_it_is(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "jobs.db"
+    with closing(sqlite3.connect(file)) as other:
+        other.execute("create table songs (title)")
+    before = file.read_bytes()
+    for command in (["stats"], ["stats", "--json"], ["dead", "list"], ["pause"], ["cancel", "a"], ["check"]):
+        result = cli(*command)
+        assert result.exit_code == 1
+        assert "holds no queues; is it the right file?" in result.stderr
+        assert result.stdout == ""
+    assert file.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def drawn(stats: Stats, width: int = 200) -> str:
+    screen = Console(width=width, force_terminal=True, color_system="standard", file=io.StringIO())
     screen.print(as_table({"default": stats}))
     assert isinstance(screen.file, io.StringIO)
     return screen.file.getvalue()
@@ -112,6 +146,14 @@ def test_a_job_that_is_unaccounted_for_is_red() -> None:
     assert (as_json("a", good)["unaccounted"], as_json("a", bad)["unaccounted"]) == (0, 1)
     assert "\x1b[1;31m" in drawn(bad)
     assert "31m" not in drawn(good)
+
+
+def test_each_column_has_a_head_of_one_line_on_a_small_screen() -> None:
+    busy = Stats(ready=123_456, delayed=1_000, inflight=100, dead=1_000, acked=12_345_678, retried=1_000)
+    head = next(line for line in drawn(busy, 80).splitlines() if "queue" in line)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", head).split() == [
+        "queue", "wait", "ready", "delayed", "inflight", "dead", "acked", "retried", "lost",
+    ]  # fmt: skip
 
 
 def test_the_oldest_wait_is_readable() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
+from cli_program import Program
 from click.testing import Result
 
 import headrace.cli.dead
@@ -13,6 +15,7 @@ from headrace import Job, State
 from headrace.queue import Queue
 
 Cli = Callable[..., Result]
+Start = Callable[..., Program]
 
 
 def bury(queue: Queue, *ids: str, payload: bytes = b'{"password": "hunter2"}', error: str = "no way") -> None:
@@ -36,6 +39,43 @@ def test_pages_follow_each_other_oldest_first(cli: Cli, queue: Queue) -> None:
     assert listed(cli("dead", "list", "--json", "--limit", "2", "--after", "b")) == ["c", "d"]
     last = cli("dead", "list", "--json", "--limit", "2", "--after", "d")
     assert (listed(last), last.stderr) == (["e"], "")
+
+
+def test_the_task_and_the_time_of_death_are_told(cli: Cli, queue: Queue) -> None:
+    before = datetime.now(UTC)
+    bury(queue, "a", payload=b'{"task": "shop:mail", "v": 1, "args": {}}')
+    [job] = json.loads(cli("dead", "list", "--json").stdout)
+    assert job["task"] == "shop:mail"
+    died = datetime.fromisoformat(job["died_at"])
+    assert before <= died <= datetime.now(UTC)
+    shown = cli("dead", "show", "a").stdout
+    assert "task      shop:mail\n" in shown
+    assert f"died      {died:%Y-%m-%d %H:%M:%S}Z\n" in shown
+    head, _, row = cli("dead", "list").stdout.splitlines()
+    assert "dead for" in head
+    assert row.split()[:2] == ["a", "1/5"]
+    assert " ms " in row or " s " in row
+    assert row.split()[-3:] == ["shop:mail", "no", "way"]
+
+
+def test_the_error_has_room_on_a_small_screen(start: Start, env: dict[str, str], queue: Queue) -> None:
+    payload = b'{"task": "shop.orders.mail:send_the_invoice", "v": 1, "args": {}}'
+    bury(queue, "0123456789abcdef-0123456789abcdef-01", payload=payload, error="refused by mail.example.com:25")
+    env["COLUMNS"] = "80"
+    listing = start("dead", "list", terminal=True)
+    assert listing.ends() == 0
+    assert "shop.orders.mail:send" in listing.output
+    assert "refused by mail.examp" in listing.output
+
+
+@pytest.mark.parametrize(
+    "payload", [b"", b"\xff", b"[1]", b'{"task": 5, "v": 1, "args": {}}', b'{"task": "shop:mail"}']
+)
+def test_a_payload_that_is_no_call_of_a_task_has_none(cli: Cli, queue: Queue, payload: bytes) -> None:
+    bury(queue, "a", payload=payload)
+    assert json.loads(cli("dead", "show", "a", "--json").stdout)["task"] is None
+    assert "task      -\n" in cli("dead", "show", "a").stdout
+    assert cli("dead", "list").stdout.splitlines()[-1].split()[-3:] == ["-", "no", "way"]
 
 
 def test_a_page_behind_one_that_is_gone_is_refused(cli: Cli, queue: Queue) -> None:
@@ -76,7 +116,8 @@ def test_any_payload_comes_out_as_strict_json(cli: Cli, queue: Queue, payload: b
 
 
 def test_control_sequences_of_a_job_do_not_reach_the_terminal(cli: Cli, queue: Queue) -> None:
-    bury(queue, "a", error="\x1b]0;owned\x07\x9b31m\r[red]x[/red]", payload=b'"\x1b[2J"')
+    owned = b'{"task": "\\u001b[2J", "v": 1, "args": {}}'
+    bury(queue, "a", error="\x1b]0;owned\x07\x9b31m\r[red]x[/red]", payload=owned)
     for args in (["list", "--payload"], ["show", "a", "--payload"]):
         output = cli("dead", *args).stdout
         assert not {"\x1b", "\x07", "\x9b", "\r"} & set(output)
@@ -151,6 +192,11 @@ def test_purge_asks_first(cli: Cli, queue: Queue) -> None:
     assert cli("dead", "purge", input="y\n").exit_code == 0
     stats = queue.stats()
     assert (stats.dead, stats.taken, stats.unaccounted) == (0, 2, 0)
+
+
+def test_one_dead_letter_is_no_letters(cli: Cli, queue: Queue) -> None:
+    bury(queue, "a")
+    assert "1 dead letter of queue 'default'" in cli("dead", "purge", input="n\n").stderr
 
 
 def test_purge_with_yes_asks_nothing(cli: Cli, queue: Queue) -> None:

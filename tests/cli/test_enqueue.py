@@ -91,6 +91,46 @@ def test_an_argument_of_the_wrong_type_is_refused_and_nothing_stored(
     assert queue.stats().enqueued == 0
 
 
+@pytest.mark.parametrize(
+    ("pair", "says"),
+    [
+        ("copies=NaN", "given was --arg copies=NaN (which is no JSON, so it is a text)"),
+        ("urgent=yes", "given was --arg urgent=yes (which is no JSON, so it is a text)"),
+        ("when=yesterday", "given was --arg when=yesterday\n"),
+        ("price=NaN", "given was --arg price=NaN\n"),
+        ("copies=\x1b[2J", "given was --arg copies=\\x1b[2J"),
+    ],
+)
+def test_what_was_typed_for_an_argument_is_told_in_its_refusal(cli: Cli, queue: Queue, pair: str, says: str) -> None:
+    result = cli("enqueue", "cli_shop:app", "mail", "--arg", "to=ann", "--arg", pair)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert "to=ann" not in result.stderr
+
+
+@pytest.mark.parametrize("options", [["--arg", "price=NaN"], ["--arg", "copies=x"], ["--priority", "99999999999"]])
+def test_a_refusal_names_the_task_and_no_id_that_nobody_has_seen(cli: Cli, queue: Queue, options: list[str]) -> None:
+    result = cli("enqueue", "cli_shop:app", "mail", "--arg", "to=ann", *options)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("headrace: task 'cli_shop:mail': ")
+    assert result.stderr.count("cli_shop:mail") == 1
+    assert "job '" not in result.stderr
+
+
+def test_a_refusal_names_the_id_that_was_given(cli: Cli, queue: Queue) -> None:
+    result = cli("enqueue", "cli_shop:app", "mail", "--arg", "to=ann", "--id", "a1", "--priority", "99999999999")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("headrace: job 'a1': priority")
+
+
+def test_a_job_that_would_end_with_the_command_is_refused(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_URL", "memory://")
+    for command in (["enqueue", "cli_shop:app", "mail", "--arg", "to=ann"], ["stats"]):
+        result = cli(*command)
+        assert (result.exit_code, result.stdout) == (3, "")
+        assert "memory:// lives within one process" in result.stderr
+
+
 def test_a_missing_argument_is_named(cli: Cli, queue: Queue) -> None:
     result = cli("enqueue", "cli_shop:app", "mail")
     assert result.exit_code == 2

@@ -43,7 +43,7 @@ def fails(result: Result, code: int, *says: str) -> None:
     ],
 )
 def test_a_command_line_that_makes_no_sense_is_2(cli: Cli, args: list[str], says: str) -> None:
-    fails(cli(*args), 2, says, "--help")
+    fails(cli(*args), 2, says, ". See: headrace", "--help")
 
 
 BROKEN = {
@@ -115,7 +115,7 @@ def test_a_misspelt_url_is_3(cli: Cli, queue: Queue, tmp_path: Path, misspelt: s
         ("/proc/version", "/proc/version"),
     ],
 )
-@pytest.mark.parametrize("command", [["check"], ["worker", "cli_shop:app", "--burst"]])
+@pytest.mark.parametrize("command", [["check", "--create"], ["worker", "cli_shop:app", "--burst"]])
 def test_a_place_where_no_store_can_be_is_4(cli: Cli, command: list[str], place: str, says: str) -> None:
     # Files of the kernel are beyond the reach of root too, for whom a read-only folder would prove nothing.
     result = cli(*command, "--url", f"sqlite:///{place}")
@@ -133,9 +133,10 @@ def test_a_broken_file_is_4(cli: Cli, tmp_path: Path, url: str) -> None:
 
 def test_an_empty_file_holds_no_queue_yet(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "jobs.db").touch()
-    result = cli("stats", "--json")
-    assert (result.exit_code, result.stdout) == (0, "[]\n")
-    fails(cli("stats", "--queue", "default"), 1, "none")
+    for command in (["stats", "--json"], ["stats", "--queue", "default"], ["check"]):
+        fails(cli(*command), 1, "holds no queues", str(tmp_path / "jobs.db"))
+    assert (tmp_path / "jobs.db").read_bytes() == b""
+    assert cli("check", "--create").exit_code == 0
 
 
 def test_a_full_queue_is_1(cli: Cli, url: str, queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,6 +147,21 @@ def test_a_full_queue_is_1(cli: Cli, url: str, queue: Queue, monkeypatch: pytest
 
 def test_the_url_of_an_app_is_not_overruled(cli: Cli, url: str) -> None:
     fails(cli("worker", "cli_shop:elsewhere", "--url", url), 3, "names its own URL")
+
+
+def test_an_environment_that_does_not_count_is_told_once(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HEADRACE_URL", "postgresql://ann:hunter2@db/shop")
+    result = cli("check", "cli_shop:elsewhere", "--create")
+    assert result.exit_code == 0
+    [told] = [each for each in result.stderr.splitlines() if "HEADRACE_URL" in each]
+    for text in ("cli_shop:elsewhere names its own URL, sqlite:///elsewhere.db", "postgresql://ann:***@db/shop"):
+        assert text in told
+    assert "hunter2" not in result.output
+    monkeypatch.setenv("HEADRACE_URL", "sqlite:///elsewhere.db")
+    assert "HEADRACE_URL" not in cli("check", "cli_shop:elsewhere").stderr
 
 
 PASSWORD = "S3cr3t/p@ss word"
@@ -201,6 +217,7 @@ def test_what_a_backend_cannot_do_is_1(cli: Cli, monkeypatch: pytest.MonkeyPatch
 def test_help_lists_the_exit_codes_and_names_every_command(cli: Cli) -> None:
     shown = cli("--help").stdout
     for text in (
+        "done, or yes",
         "70",
         "128+N",
         "worker",
@@ -257,7 +274,7 @@ def test_the_shell_is_given_completions(env: dict[str, str]) -> None:
 
 
 def test_check_writes_reads_and_leaves_nothing(cli: Cli, url: str, tmp_path: Path) -> None:
-    first = json.loads(cli("check", "cli_shop:app", "--json").stdout)
+    first = json.loads(cli("check", "cli_shop:app", "--json", "--create").stdout)
     assert (first["usable"], first["new"], first["file"]) == (True, True, str(tmp_path / "jobs.db"))
     assert {"name": "reports.daily", "queue": "reports", "kind": "thread"} in first["tasks"]
     assert json.loads(cli("check", "--json").stdout)["new"] is False
@@ -265,6 +282,27 @@ def test_check_writes_reads_and_leaves_nothing(cli: Cli, url: str, tmp_path: Pat
         stats = queue.stats()
     assert (stats.size, stats.dead, stats.cancelled, stats.unaccounted) == (0, 0, 2, 0)
     assert "task: cli_shop:mail" in cli("check", "cli_shop:app").stdout
+
+
+def test_check_makes_no_file_unless_told_to(cli: Cli, tmp_path: Path) -> None:
+    fails(cli("check"), 4, "no such file", "--create", str(tmp_path / "jobs.db"))
+    fails(cli("check", "cli_shop:app"), 4, "no such file")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_check_makes_no_queue_where_there_is_one(cli: Cli, url: str) -> None:
+    with headrace.connect(url, queue="reports") as queue:
+        queue.stats()
+        for command in (["check"], ["check", "cli_shop:app"], ["check", "--create"]):
+            assert cli(*command).exit_code == 0
+        assert queue.stats().cancelled == 3
+    assert [each["queue"] for each in json.loads(cli("stats", "--json").stdout)] == ["reports"]
+
+
+def test_check_warns_of_queues_that_end_with_their_process(cli: Cli) -> None:
+    result = cli("check", "--url", "memory://")
+    assert result.exit_code == 0
+    assert "within this process alone: default" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -282,14 +320,15 @@ def test_check_notes_an_sqlite_with_the_wal_reset_defect(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int], noted: bool
 ) -> None:
     monkeypatch.setattr("sqlite3.sqlite_version_info", version)
-    result = cli("check", "--json")
+    result = cli("check", "--json", "--create")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["wal_reset_defect"] is noted
     assert ("WAL-reset" in result.stderr) is noted
+    assert ("operating system" in result.stderr) is noted
 
 
 def test_check_notes_an_app_without_tasks(cli: Cli) -> None:
-    result = cli("check", "cli_shop:empty")
+    result = cli("check", "cli_shop:empty", "--create")
     assert result.exit_code == 0
     assert "no tasks" in result.stderr
 
@@ -299,4 +338,4 @@ def test_without_a_url_the_store_is_a_file_beside_you(
 ) -> None:
     monkeypatch.delenv("HEADRACE_URL")
     monkeypatch.chdir(tmp_path)
-    assert json.loads(cli("check", "--json").stdout)["file"] == str(tmp_path / "headrace.db")
+    assert json.loads(cli("check", "--json", "--create").stdout)["file"] == str(tmp_path / "headrace.db")

@@ -80,6 +80,7 @@ def test_each_signal_to_the_group_drains(number: int, slow: Slow, start: Start) 
     worker = start("worker", "cli_shop:app", "--queue", "slow")
     slow.until_started()
     worker.signal(number)
+    worker.says(f"{signal.Signals(number).name}: finishing what runs")
     worker.says("a second signal ends at once")
     slow.let_go()
     assert worker.ends() == 0
@@ -88,7 +89,12 @@ def test_each_signal_to_the_group_drains(number: int, slow: Slow, start: Start) 
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [("slow_async", signal.SIGINT), ("slow_thread", signal.SIGTERM), ("slow_process", signal.SIGINT)],
+    [
+        ("slow_async", signal.SIGINT),
+        ("slow_async", signal.SIGHUP),
+        ("slow_thread", signal.SIGTERM),
+        ("slow_process", signal.SIGINT),
+    ],
 )
 def test_the_second_signal_ends_at_once_and_gives_the_job_back(
     kind: str, number: int, slow: Slow, start: Start

@@ -16,8 +16,7 @@ from click.testing import Result
 
 import headrace
 from headrace import Job
-from headrace.cli.serve import serve
-from headrace.pool import Pool, PoolFailed
+from headrace.pool import Pool, PoolFailed, run_pools_async
 from headrace.queue import Queue
 from headrace.testing.clock import wait_until
 
@@ -60,11 +59,38 @@ def test_only_the_named_queues_are_served(cli: Cli, queue: Queue) -> None:
     assert queue.stats().ready == 1
 
 
-def test_a_queue_that_no_task_goes_to_is_warned_of(cli: Cli, queue: Queue) -> None:
-    result = cli("worker", "cli_shop:app", "--burst", "--queue", "reprots")
-    assert result.exit_code == 0
+def test_a_queue_that_no_task_goes_to_is_refused_and_not_made(cli: Cli, url: str) -> None:
+    result = cli("worker", "cli_shop:app", "--burst", "--queue", "default", "--queue", "reprots")
+    assert result.exit_code == 3
     assert "'reprots'" in result.stderr
     assert "reports" in result.stderr
+    assert not Path(url.removeprefix("sqlite:///")).exists()
+    assert cli("worker", "cli_shop:app", "--burst", "--url", "memory://", "--queue", "reprots").exit_code == 3
+
+
+def test_a_queue_that_is_there_is_served_though_no_task_goes_there(cli: Cli, queue: Queue, url: str) -> None:
+    assert cli("enqueue", "cli_shop:app", "daily", "--queue", "nightly").exit_code == 0
+    result = cli("worker", "cli_shop:app", "--burst", "--queue", "nightly")
+    assert result.exit_code == 0
+    assert "no task of cli_shop:app goes to queue 'nightly'" in result.stderr
+    with headrace.connect(url, queue="nightly") as nightly:
+        assert nightly.stats().acked == 1
+
+
+def test_a_burst_says_what_it_left(cli: Cli, queue: Queue, url: str) -> None:
+    enqueue("cli_shop:mail", to="ann")
+    with cli_shop.app:
+        cli_shop.app.tasks["reports.daily"].options(delay=3600).enqueue()
+    queue.pause()
+    burst = ["worker", "cli_shop:app", "--burst", "--queue", "default", "--queue", "reports"]
+    said = cli(*burst).stderr.splitlines()
+    assert said[-1] == "headrace: left: 1 ready in 'default', which is paused; 1 delayed in 'reports'"
+    queue.resume()
+    assert queue.dequeue(0) is not None
+    assert (
+        cli(*burst).stderr.splitlines()[-1] == "headrace: left: 1 of 'default' held elsewhere; 1 delayed in 'reports'"
+    )
+    assert "left:" not in cli("worker", "cli_shop:app", "--burst", "--queue", "stuck").stderr
 
 
 def test_the_lease_given_is_the_lease_taken(start: Start, queue: Queue, url: str, tmp_path: Path) -> None:
@@ -89,6 +115,13 @@ def test_a_memory_queue_has_the_lease_of_its_app(cli: Cli, queue: Queue) -> None
     assert result.exit_code == 3
     assert "lease" in result.stderr
     assert cli("worker", "cli_shop:app", "--url", "memory://", "--burst").exit_code == 0
+
+
+def test_queues_that_end_with_the_worker_are_warned_of_in_one_line(cli: Cli, url: str) -> None:
+    burst = ["worker", "cli_shop:app", "--burst", "--queue", "default", "--queue", "reports"]
+    [told] = [each for each in cli(*burst, "--url", "memory://").stderr.splitlines() if "within this process" in each]
+    assert "alone: default, reports;" in told
+    assert "within this process" not in cli(*burst, "--url", url).stderr
 
 
 @pytest.mark.parametrize("debug", [[], ["--debug"]])
@@ -142,7 +175,7 @@ async def test_one_pool_that_fails_ends_the_others() -> None:
         }
         with pytest.raises(PoolFailed):
             async with asyncio.timeout(LIMIT):
-                await serve(pools)
+                await run_pools_async(pools.values())
         assert pools["other"].health().phase == "stopped"
         ended.set()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headrace import ConfigError, check, ids, text
+from headrace import ConfigError, check, connect, ids, text
 from headrace.clock import EPOCH, LATEST, SECOND, SystemClock, to_datetime, to_micros
 from headrace.testing import VirtualClock
 from headrace.timeline import TOLERANCE, Timeline, step
@@ -150,3 +150,24 @@ def test_a_name_is_an_identifier(value: Any) -> None:
     assert check.identifier("queue", "_a1" + "x" * 60)
     with pytest.raises(ConfigError, match=r"^queue: "):
         check.identifier("queue", value)
+
+
+def test_a_misspelt_setting_is_answered_with_the_right_one() -> None:
+    with pytest.raises(ConfigError, match=r"capasity: no such setting \(did you mean capacity\?\)"):
+        connect("memory://", capasity=5)
+    with pytest.raises(ConfigError, match=r"synchronus: no such setting \(did you mean synchronous\?\)"):
+        connect("sqlite:///jobs.db?synchronus=normal")
+
+
+@pytest.mark.parametrize("settle", ["ack", "nack", "release", "bury", "cancel", "extend"])
+def test_settling_what_a_dequeue_in_vain_returned_is_told_in_words(settle: str) -> None:
+    queue = connect("memory://")
+    arguments = (5.0,) if settle == "extend" else ()
+    with pytest.raises(ConfigError, match="the job that dequeue returned, not NoneType"):
+        getattr(queue, settle)(queue.dequeue(timeout=0), *arguments)
+
+
+def test_postgresql_is_announced_and_not_there() -> None:
+    with pytest.raises(ConfigError, match="not there yet") as told:
+        connect("postgresql://me:secret@host/db")
+    assert "secret" not in str(told.value)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from faulty import faulty
 from pool_kit import Witness, async_handler, job, memory, read, running, started
 
 from headrace.job import Cancel, Discard, Job, Snooze
-from headrace.pool import Event, Pool, PoolFailed, engine
+from headrace.pool import Event, Pool, PoolFailed, engine, report
 from headrace.pool.waiting import Outage
 from headrace.testing.clock import wait_until
 
@@ -149,7 +151,7 @@ def test_an_ending_for_which_no_action_can_be_found_does_not_keep_its_slot(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a bug in the rules")
 
-    monkeypatch.setattr(engine, "decide", broken)
+    monkeypatch.setattr(report, "decide", broken)
     queue, witness = memory(), Witness()
     queue.enqueue(Job(id="a"))
     with started(Pool(queue, async_handler, listener=witness), witness):
@@ -215,6 +217,47 @@ def test_a_loop_that_raises_once_is_restarted(step: str, ledger: Path, caplog: p
     assert "ZeroDivisionError: a bug" in caplog.text
 
 
+def test_an_ack_that_fails_in_the_fetching_task_is_told_and_comes_again(
+    ledger: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue, store = faulty()
+    store.break_("ack", error=ZeroDivisionError("a bug"), times=1)
+    queue.enqueue(job("return", ledger))
+    with running(queue, "async") as run:
+        run.witness.until_finished(1)
+        assert run.witness.verdicts() == ["acked"]
+        wait_until(lambda: run.pool.health().ok)
+    assert "settling jobs failed" in caplog.text
+    assert "ZeroDivisionError: a bug" in caplog.text
+    assert store.calls["ack"] == 2
+
+
+@pytest.mark.parametrize("act", ["return", "sleep:0.01"])
+def test_a_stop_while_an_ack_is_under_way_waits_for_it(act: str, ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = memory()
+    asked, go = threading.Event(), asyncio.Event()
+    face = type(queue.as_async)
+    ack_many = face.ack_many
+
+    async def slow(self: Any, jobs: Any) -> None:
+        asked.set()
+        await go.wait()
+        await ack_many(self, jobs)
+
+    monkeypatch.setattr(face, "ack_many", slow)
+    queue.enqueue(job(act, ledger))
+    with running(queue, "async") as run:
+        assert asked.wait(10)
+        queue.enqueue(job(act, ledger, id="late"))
+        run.pool.stop()
+        wait_until(lambda: run.pool.health().phase == "draining")
+        assert run.pool._loop is not None
+        run.pool._loop.call_soon_threadsafe(go.set)
+        summary = run.join()
+    assert summary.picked_up - summary.released == summary.acked == 1
+    assert (queue.stats().ready, queue.stats().inflight, summary.left) == (1, 0, 0)
+
+
 @pytest.mark.parametrize("step", ["take", "extend", "ack"])
 def test_a_loop_that_only_raises_ends_the_pool_with_an_error(
     step: str, ledger: Path, monkeypatch: pytest.MonkeyPatch
@@ -254,8 +297,6 @@ def test_a_loop_that_hangs_is_noticed_and_ends_the_pool(
 
 
 async def _never(*_: object) -> list[Job]:
-    import asyncio
-
     return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]  # it never returns
 
 

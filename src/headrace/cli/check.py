@@ -6,9 +6,11 @@ import click
 
 from ..check import LONGEST
 from ..connect import connect
+from ..errors import Unavailable
 from ..job import Job, Stats
+from .failure import Failure
 from .session import Session, common, pass_session
-from .stores import loaded, sqlite_path
+from .stores import loaded, names_in, sqlite_path, warn_if_private
 
 WAL_RESET_DEFECT = ((3, 7, 0), (3, 51, 2))
 """SQLite versions, both included, in which two connections that write and checkpoint in the same moment may
@@ -17,19 +19,24 @@ damage a file in WAL mode; rare, and mended in 3.51.3."""
 
 @click.command()
 @click.argument("path", metavar="[MODULE:APP]", required=False)
+@click.option("--create", is_flag=True, help="Make the file, or the queues in it, where there are none yet.")
 @common()
 @pass_session
-def check(session: Session, path: str | None) -> None:
+def check(session: Session, path: str | None, create: bool) -> None:
     """Check the store, and the app where one is named.
 
-    The store is opened, a job that cannot start for a hundred years is enqueued in the queue "default" and
-    cancelled, and the figures are read.
+    The store is opened, a job that cannot start for a hundred years is enqueued in one of its queues and cancelled,
+    and the figures are read.
     """
     app = loaded(session, path) if path else None
     notes: list[str] = []
     made = sqlite_path(session.url)
     fresh = made is not None and not made.exists()
-    stats = _probe(session)
+    there = _names(session, create)
+    wanted = [] if app is None else app.queues
+    # One that is there already, if it can be: looking makes no queue.
+    name = next(iter([*(each for each in wanted if each in there), *there, *wanted]), "default")
+    stats = _probe(session, name)
     report: dict[str, object] = {"url": session.shown_url, "usable": True, "new": fresh, "size": stats.size}
     lines = [f"store: {session.shown_url} can be opened, written and read{' (newly made)' if fresh else ''}"]
     if made is not None:
@@ -38,8 +45,9 @@ def check(session: Session, path: str | None) -> None:
         lines.append(f"file: {made}, SQLite {version}")
         if defect:
             notes.append(
-                f"SQLite {version} has the WAL-reset defect of 3.7.0 to 3.51.2: a rare race of two processes may "
-                "damage the file; use 3.51.3 or later where you can"
+                f"SQLite {version} has the WAL-reset defect of 3.7.0 to 3.51.2: a rare race of two connections may "
+                "damage the file. It takes 3.51.3 or later, which comes with an update of the operating system or "
+                "with a newer build of Python; until then keep backups"
             )
     if app is not None:
         app.check()
@@ -57,9 +65,21 @@ def check(session: Session, path: str | None) -> None:
         session.warn(note)
 
 
-def _probe(session: Session) -> Stats:
+def _names(session: Session, create: bool) -> list[str]:
+    """The queues that are there. Unavailable without a file, Failure where it holds none, unless they may be made."""
+    path = sqlite_path(session.url)
+    names = [] if path is None else names_in(path)
+    if path is None or names or create:
+        return names
+    if path.exists():
+        raise Failure(f"{path} holds no queues; is it the right file? --create makes them")
+    raise Unavailable(f"{path}: no such file; is the URL misspelt? --create makes it")
+
+
+def _probe(session: Session, name: str) -> Stats:
     job = Job(payload=b"headrace check", delay=float(LONGEST))
-    with connect(session.url) as queue:
+    with connect(session.url, queue=name) as queue:
+        warn_if_private(session, [queue])
         queue.enqueue(job)
         queue.cancel(job.id)
         return queue.stats()

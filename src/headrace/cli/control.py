@@ -9,14 +9,16 @@ from .failure import Failure
 from .session import Session, common, pass_session
 from .stores import opened
 
-queue_option = click.option("--queue", "name", default="default", show_default=True, metavar="NAME", help="The queue.")
+queue_option = click.option(
+    "--queue", "name", metavar="NAME", help='The queue; the only one there is unless given, else "default".'
+)
 
 
 @click.command()
 @queue_option
 @common()
 @pass_session
-def pause(session: Session, name: str) -> None:
+def pause(session: Session, name: str | None) -> None:
     """Hand out nothing until resumed.
 
     Holds for every worker of the queue; what runs goes on, and new jobs are taken in.
@@ -28,13 +30,14 @@ def pause(session: Session, name: str) -> None:
 @queue_option
 @common()
 @pass_session
-def resume(session: Session, name: str) -> None:
+def resume(session: Session, name: str | None) -> None:
     """Hand out jobs again."""
     _set_paused(session, name, False)
 
 
-def _set_paused(session: Session, name: str, paused: bool) -> None:
-    with opened(session, name, new=True) as queue:
+def _set_paused(session: Session, name: str | None, paused: bool) -> None:
+    with opened(session, name) as queue:
+        name = queue.settings.queue
         (queue.pause if paused else queue.resume)()
     if session.json:
         session.print_json({"queue": name, "paused": paused})
@@ -47,12 +50,13 @@ def _set_paused(session: Session, name: str, paused: bool) -> None:
 @queue_option
 @common()
 @pass_session
-def cancel(session: Session, name: str, id: str) -> None:
+def cancel(session: Session, name: str | None, id: str) -> None:
     """Cancel a job.
 
     A waiting one never starts. A running one is told at its next heartbeat, and is not retried.
     """
     with opened(session, name) as queue:
+        name = queue.settings.queue
         gone = queue.cancel(id)
         job = None if gone else queue.find(id)
     running = job is not None and job.state is State.INFLIGHT

@@ -11,13 +11,16 @@ from ..job import Job, State
 from ..queue import Queue
 from .control import queue_option
 from .failure import Failure
-from .jobs import as_json, as_text
+from .jobs import as_json, as_text, task_of
 from .session import Session, common, pass_session
 from .stores import opened
 from .terminal import console, line, span, table
 
 BATCH = 500
 """Jobs moved in one transaction: quick enough that no worker waits for it."""
+
+NARROW = 120
+"""Columns of a screen below which a task and its error share one, for the ids take half of it."""
 
 limit_option = click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many, oldest first.")
 payload_option = click.option("--payload", is_flag=True, help="Show payloads too; they may hold secrets.")
@@ -35,9 +38,10 @@ def dead() -> None:
 @payload_option
 @common()
 @pass_session
-def list_dead(session: Session, name: str, limit: int, after: str | None, payload: bool) -> None:
+def list_dead(session: Session, name: str | None, limit: int, after: str | None, payload: bool) -> None:
     """List dead letters, the longest dead first."""
     with opened(session, name) as queue:
+        name = queue.settings.queue
         start = None if after is None else find_dead(queue, after)
         jobs = queue.dead(limit, start)
         more = len(jobs) == limit and bool(queue.dead(1, jobs[-1]))
@@ -54,21 +58,32 @@ def list_dead(session: Session, name: str, limit: int, after: str | None, payloa
 def _print_page(session: Session, jobs: Sequence[Job], payload: bool) -> None:
     from rich.text import Text
 
-    def error(job: Job) -> Text:
-        text = line(session.masked(job.last_error or "-"))
+    screen = console()
+    narrow = screen.width < NARROW
+
+    def what(job: Job) -> list[str]:
+        error = line(session.masked(job.last_error or "-"))
         if payload:
-            text = f"{text}\n  {line(job.payload.decode('utf-8', 'backslashreplace'))}"
-        return Text(text, no_wrap=True, overflow="ellipsis")
+            error = f"{error}\n  {line(job.payload.decode('utf-8', 'backslashreplace'))}"
+        task = line(task_of(job) or "-", 40)
+        return [f"{task}\n{error}"] if narrow else [task, error]
 
     rows = [
-        [Text(line(job.id)), Text(f"{job.attempt}/{job.max_attempts}"), Text(_age(job)), error(job)] for job in jobs
+        [
+            Text(line(job.id)),
+            Text(f"{job.attempt}/{job.max_attempts}"),
+            Text(_dead_for(job)),
+            *(Text(each, no_wrap=True, overflow="ellipsis") for each in what(job)),
+        ]
+        for job in jobs
     ]
-    console().print(table(["id", "tries", "age", "error"], rows, elastic="error"))
+    last = ["task, error"] if narrow else ["task", "error"]
+    screen.print(table(["id", "tries", "dead for", *last], rows, elastic=last[-1], left=last))
 
 
-def _age(job: Job) -> str:
-    """How long ago it was first enqueued; shorter than a date, so that the error has room."""
-    return "-" if job.enqueued_at is None else span((datetime.now(UTC) - job.enqueued_at).total_seconds())
+def _dead_for(job: Job) -> str:
+    """Shorter than a date, so that the error has room."""
+    return "-" if job.died_at is None else span((datetime.now(UTC) - job.died_at).total_seconds())
 
 
 @dead.command()
@@ -77,7 +92,7 @@ def _age(job: Job) -> str:
 @payload_option
 @common()
 @pass_session
-def show(session: Session, name: str, id: str, payload: bool) -> None:
+def show(session: Session, name: str | None, id: str, payload: bool) -> None:
     """Show one dead letter, its whole error included."""
     with opened(session, name) as queue:
         job = find_dead(queue, id)
@@ -94,11 +109,12 @@ def show(session: Session, name: str, id: str, payload: bool) -> None:
 @queue_option
 @common()
 @pass_session
-def replay(session: Session, name: str, ids: Sequence[str], everything: bool, limit: int | None) -> None:
+def replay(session: Session, name: str | None, ids: Sequence[str], everything: bool, limit: int | None) -> None:
     """Make dead letters ready again, with all their attempts before them."""
     if bool(ids) + everything + (limit is not None) != 1:
         raise click.UsageError("Name jobs, or give --all or --limit.")
     with opened(session, name) as queue:
+        name = queue.settings.queue
         if ids:
             left = [id for id in dict.fromkeys(ids) if not queue.replay(ids=[id])]
             done = len(dict.fromkeys(ids)) - len(left)
@@ -123,13 +139,15 @@ def replay(session: Session, name: str, ids: Sequence[str], everything: bool, li
 @queue_option
 @common()
 @pass_session
-def purge(session: Session, name: str, limit: int | None, yes: bool) -> None:
+def purge(session: Session, name: str | None, limit: int | None, yes: bool) -> None:
     """Throw dead letters away, for good."""
     with opened(session, name) as queue:
+        name = queue.settings.queue
         dead = queue.stats().dead
         total = dead if limit is None else min(limit, dead)
         if total and not yes:
-            click.confirm(f"Throw away {total:,} dead letters of queue {name!r}, for good?", abort=True, err=True)
+            what = "1 dead letter" if total == 1 else f"{total:,} dead letters"
+            click.confirm(f"Throw away {what} of queue {name!r}, for good?", abort=True, err=True)
         done = sum(_in_batches(session, "purging", total, lambda size: len(queue.take_dead(size))))
     if session.json:
         session.print_json({"queue": name, "purged": done})

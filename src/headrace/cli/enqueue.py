@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 import typing
 from collections.abc import Callable, Sequence
@@ -14,11 +15,12 @@ import msgspec
 
 from .. import check
 from ..clock import SECOND
-from ..errors import ConfigError
+from ..errors import ConfigError, InvalidJob
 from ..job import Job
-from .failure import Failure
+from .failure import USAGE, Failure
 from .session import Session, common, pass_session
-from .stores import loaded
+from .stores import loaded, refuse_private
+from .terminal import line
 
 if TYPE_CHECKING:
     from ..app import App
@@ -87,16 +89,24 @@ def enqueue(
             text = _object(task, pairs)
         elif text == "-":
             text = sys.stdin.read()
-        try:
-            arguments = task.signature.codec.decode(text.encode("utf-8", "surrogateescape"))
-        except Unfit as unfit:
-            raise Failure(f"task {task.name!r}: {unfit}", 2) from None
-        positional, named = task.signature.spread(arguments)
         given = {name: value for name, value in options.items() if value is not None}
         make: Callable[..., Job] = task.options(**given).job
-        job = make(*positional, **named)
-        queue = app.queue(queue_name or task.settings.queue)
-        queue.enqueue(job)
+        what = f"task {task.name!r}: "
+        try:
+            arguments = task.signature.codec.decode(text.encode("utf-8", "surrogateescape"))
+            positional, named = task.signature.spread(arguments)
+            job = make(*positional, **named)
+            queue = app.queue(queue_name or task.settings.queue)
+            refuse_private(session, queue)
+            queue.enqueue(job)
+        except Unfit as unfit:
+            raise Failure(f"{what}{unfit}{_typed(pairs, str(unfit))}", USAGE) from None
+        except InvalidJob as error:
+            if "id" in given:
+                raise
+            # Not by its id: that was made a moment ago, and nobody has seen it.
+            reason = error.reason.removeprefix(what)
+            raise Failure(f"{what}{reason}{_typed(pairs, reason)}", USAGE) from None
         if session.json:
             session.print_json({"id": job.id, "queue": queue.settings.queue, "task": task.name})
         else:
@@ -132,6 +142,16 @@ def _object(task: Task[Any, Any], pairs: Sequence[str]) -> str:
             raise click.UsageError(f"--arg {name!r} is given twice.")
         values[name] = msgspec.Raw(_value(value, hints.get(name, Any)))
     return msgspec.json.encode(values).decode()
+
+
+def _typed(pairs: Sequence[str], said: str) -> str:
+    """What was typed for the argument that a refusal is about: "got `str`" puzzles whoever typed NaN as a number."""
+    place = re.match(r"args\.(\w+)", said)
+    for pair in pairs:
+        if place is not None and pair.partition("=")[0] == place[1]:
+            why = " (which is no JSON, so it is a text)" if "got `str`" in said else ""
+            return f"; given was --arg {line(pair)}{why}"
+    return ""
 
 
 def _value(text: str, hint: Any) -> bytes:

@@ -10,7 +10,7 @@ NOT_SO, USAGE, CONFIG, STORE, WORKER, DEFECT = 1, 2, 3, 4, 5, 70
 
 CODES = """\b
 Exit codes:
-  0    done, or so
+  0    done, or yes
   1    what was asked about is not so, or was not found
   2    the command line makes no sense, or the job was refused for what it holds
   3    bad configuration: the app, the URL, a setting

@@ -17,6 +17,7 @@ def as_json(session: Session, job: Job, payload: bool) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "id": job.id,
         "queue": job.queue,
+        "task": task_of(job),
         "state": job.state,
         "attempt": job.attempt,
         "max_attempts": job.max_attempts,
@@ -24,6 +25,7 @@ def as_json(session: Session, job: Job, payload: bool) -> dict[str, Any]:
         "enqueued_at": job.enqueued_at,
         "run_at": job.run_at,
         "deadline": job.deadline,
+        "died_at": job.died_at,
         "last_error": None if job.last_error is None else session.masked(job.last_error),
         "payload_bytes": len(job.payload),
     }
@@ -40,11 +42,13 @@ def as_text(session: Session, job: Job, payload: bool) -> str:
     rows = [
         ("job", safe(job.id)),
         ("queue", job.queue),
+        ("task", safe(task_of(job) or "-")),
         ("state", str(job.state)),
         ("attempts", f"{job.attempt} of {job.max_attempts}"),
         ("priority", str(job.priority)),
         ("enqueued", moment(job.enqueued_at)),
         ("deadline", moment(job.deadline)),
+        ("died", moment(job.died_at)),
     ]
     lines = [f"{name:<10}{value}" for name, value in rows]
     lines += ["", "error", _indented(safe(session.masked(job.last_error or "-")))]
@@ -53,6 +57,16 @@ def as_text(session: Session, job: Job, payload: bool) -> str:
     else:
         lines += ["", f"payload: {len(job.payload):,} bytes; --payload shows it"]
     return "\n".join(lines)
+
+
+def task_of(job: Job) -> str | None:
+    """The task that its payload calls; None for a payload of another kind."""
+    from ..tasks.codec import Unfit, open_envelope
+
+    try:
+        return open_envelope(job.payload).task
+    except Unfit:
+        return None
 
 
 def _pretty(payload: bytes) -> str:

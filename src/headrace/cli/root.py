@@ -38,7 +38,9 @@ class Root(click.Group):
             sys.exit(USAGE)
         except click.UsageError as error:
             command = error.ctx.command_path if error.ctx else "headrace"
-            self._end(session, f"{error.format_message()} See: {command} --help", USAGE)
+            what = error.format_message().rstrip()
+            stop = "" if what.endswith((".", "!", "?")) else "."
+            self._end(session, f"{what}{stop} See: {command} --help", USAGE)
         except Failure as failure:
             self._end(session, failure.format_message(), failure.code)
         except click.Abort:

@@ -1,4 +1,4 @@
-"""Several pools in one process: they run together, stop together, and one that fails ends all."""
+"""How a worker ends: by its signals, or when a burst is over."""
 
 from __future__ import annotations
 
@@ -6,52 +6,53 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
 
-from ..pool import Pool
+from ..pool import Pool, run_pools_async
 from ..pool.health import Summary
-from ..pool.signals import handled
+from ..pool.signals import ENDING, handled, resizing
 from ..queue import Queue
 
 LOOK = 0.05
 """Seconds between two looks at whether a burst is over."""
 
 
-async def serve(pools: Mapping[str, Pool]) -> list[Summary]:
-    """Run them until all have stopped. The error of the first that fails, once the others have stopped too."""
-    tasks = [asyncio.create_task(pool.run_async(), name=name) for name, pool in pools.items()]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-    finally:
-        if any(not task.done() for task in tasks):
-            for pool in pools.values():
-                pool.stop()
-            await asyncio.wait(tasks)
-    return [task.result() for task in tasks]
-
-
-async def burst(pools: Mapping[str, Pool], queues: Mapping[str, Queue]) -> list[Summary]:
+async def burst(pools: Sequence[Pool], queues: Sequence[Queue]) -> list[Summary]:
     """Run them until no job is ready and none runs; what is delayed stays."""
-    task = asyncio.create_task(serve(pools))
+    task = asyncio.create_task(run_pools_async(pools))
     quiet = 0
     # One quiet look proves nothing while a pool may be taking jobs this very moment; two in a row do.
     while quiet < 2 and not task.done():
         await asyncio.wait([task], timeout=LOOK)
-        idle = all(pool.health().running == 0 for pool in pools.values())
-        stats = [await queue.as_async.stats() for queue in queues.values()]
+        idle = all(pool.health().running == 0 for pool in pools)
+        stats = [await queue.as_async.stats() for queue in queues]
         quiet = quiet + 1 if idle and all(each.ready == 0 or each.paused for each in stats) else 0
-    for pool in pools.values():
+    for pool in pools:
         if not task.done():
             pool.stop()
     return await task
 
 
+def left(queues: Sequence[Queue]) -> str:
+    """What a burst did not do, in words; nothing where nothing is left."""
+    found = []
+    for queue in queues:
+        stats, name = queue.stats(), repr(queue.settings.queue)
+        if stats.ready:
+            found.append(f"{stats.ready:,} ready in {name}{', which is paused' if stats.paused else ''}")
+        if stats.delayed:
+            found.append(f"{stats.delayed:,} delayed in {name}")
+        if stats.inflight:
+            found.append(f"{stats.inflight:,} of {name} held elsewhere")
+    return "; ".join(found)
+
+
 @contextmanager
-def signalled(stop: Callable[[], None], drain: float) -> Iterator[list[int]]:
-    """Within it SIGINT, SIGTERM and SIGHUP call ``stop``: the first to drain, the second to end at once. Gives
-    the list of the signals that came. An ignored SIGHUP stays ignored: that is what nohup is for."""
+def signalled(stop: Callable[[], None], grow: Callable[[int], None], drain: float) -> Iterator[list[int]]:
+    """Within it SIGINT, SIGTERM and SIGHUP call ``stop``: the first to drain, the second to end at once. SIGTTIN and
+    SIGTTOU call ``grow``. Gives the list of the signals to end. An ignored SIGHUP stays ignored: that is what nohup
+    is for."""
     seen: list[int] = []
 
     def on_signal(name: str) -> None:
@@ -62,17 +63,13 @@ def signalled(stop: Callable[[], None], drain: float) -> Iterator[list[int]]:
             _write(f"{name} again: ending at once; what runs is given back")
         stop()
 
-    def hang_up(_: int, __: FrameType | None) -> None:
-        signal.raise_signal(signal.SIGTERM)
+    def on_resize(by: int) -> None:
+        _write("SIGTTIN: one worker more in each pool" if by > 0 else "SIGTTOU: one worker fewer in each pool")
+        grow(by)
 
-    before = signal.getsignal(signal.SIGHUP)
-    with handled(on_signal):
-        if before is not signal.SIG_IGN:
-            signal.signal(signal.SIGHUP, hang_up)
-        try:
-            yield seen
-        finally:
-            signal.signal(signal.SIGHUP, before)
+    hang_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
+    with handled(on_signal, (*ENDING, *hang_up)), resizing(on_resize):
+        yield seen
 
 
 def _write(text: str) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FIGURES = {
     "ready": "ready", "delayed": "delayed", "inflight": "inflight", "dead": "dead", "acked": "acked",
-    "retried": "retried", "unaccounted": "un-\naccounted",
+    "retried": "retried", "unaccounted": "lost",
 }  # fmt: skip
 """What the table shows, with its heads: as much as a screen of 80 columns takes."""
 
@@ -37,8 +37,9 @@ FIGURES = {
 def stats(session: Session, names: Sequence[str], watch: bool, interval: float) -> None:
     """Show what waits, what runs, what is dead.
 
-    Unaccounted is 0 unless a job vanished or doubled. With --json: all the figures, as a list with one object a
-    queue; with --watch too, one such line each time.
+    Wait is how long the longest waiting of the ready jobs has waited; lost is 0 unless a job vanished or doubled.
+    With --json: all the figures, as a list with one object a queue (oldest_ready and unaccounted are these two); with
+    --watch too, one such line each time.
     """
     with ExitStack() as stack:
         queues = {name: stack.enter_context(opened(session, name)) for name in names or queue_names(session)}
@@ -92,7 +93,7 @@ def as_table(found: dict[str, Stats]) -> Table:
         ]
         for name, stats in found.items()
     ]
-    return table(["queue", "oldest\nready", *FIGURES.values()], rows, elastic="queue")
+    return table(["queue", "wait", *FIGURES.values()], rows, elastic="queue")
 
 
 def _style(name: str, figure: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from ..connect import connect
 from ..errors import ConfigError, Unavailable
+from ..masking import mask_url
 from ..queue import Queue
 from .failure import Failure
 from .session import Session
@@ -20,28 +21,56 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened(session: Session, name: str, *, new: bool = False) -> Iterator[Queue]:
-    """The queue of that name, closed in the end. Nothing is made by looking: a misspelt file is an error, and so
-    is a misspelt queue unless it may be ``new``."""
-    path = sqlite_path(session.url)
-    if path is not None and name not in (names := queue_names(session)) and not new:
-        raise Failure(f"queue {name!r} is not in {path}; there is {', '.join(names) or 'none'}")
+def opened(session: Session, name: str | None) -> Iterator[Queue]:
+    """The queue of that name, closed in the end; without a name the only one there is, else ``default``. Nothing is
+    made by looking: a misspelt file is an error, and so is a misspelt queue."""
+    path, names = sqlite_path(session.url), queue_names(session)
+    if name is None:
+        name = names[0] if len(names) == 1 else "default"
+    if path is not None and name not in names:
+        raise Failure(f"queue {name!r} is not in {path}; there is {', '.join(names)}")
     with connect(session.url, queue=name) as queue:
-        if not queue.capabilities.processes:
-            raise ConfigError(f"url: {session.shown_url} lives within one process; nothing of it is seen from here")
+        refuse_private(session, queue)
         yield queue
 
 
 def queue_names(session: Session) -> list[str]:
-    """All queues that the store holds, sorted; ``default`` where it cannot tell. Unavailable without a store."""
+    """All queues that the store holds, sorted; ``default`` where it cannot tell. Unavailable without a store,
+    Failure where it holds none: it may be the file of another program."""
     path = sqlite_path(session.url)
     if path is None:
         return ["default"]
     if not path.exists():
         raise Unavailable(f"{path}: no such file; the first enqueue or worker makes it, or is the URL misspelt?")
-    from ..sqlite.queue import queue_names as names_in
+    if names := names_in(path):
+        return names
+    raise Failure(f"{path} holds no queues; is it the right file?")
 
-    return sorted(names_in(str(path)))
+
+def names_in(path: Path) -> list[str]:
+    """The queues in a file of SQLite, sorted; none where there is no file."""
+    from ..sqlite.queue import queue_names
+
+    return sorted(queue_names(str(path))) if path.exists() else []
+
+
+def is_new(url: str, name: str) -> bool:
+    """Is there no queue of that name yet, as far as this can be told?"""
+    path = sqlite_path(url)
+    return path is None or name not in names_in(path)
+
+
+def refuse_private(session: Session, queue: Queue) -> None:
+    """ConfigError for a queue that ends with this process: whatever this command did there would come to nothing."""
+    if not queue.capabilities.processes:
+        raise ConfigError(f"url: {session.shown_url} lives within one process; nothing of it is seen from here")
+
+
+def warn_if_private(session: Session, queues: Iterable[Queue]) -> None:
+    """The same, where it may be meant."""
+    if private := [queue.settings.queue for queue in queues if not queue.capabilities.processes]:
+        session.warn(f"in memory, within this process alone: {', '.join(private)}; what others enqueue never comes "
+                     "here, and what waits is lost at the end")  # fmt: skip
 
 
 def sqlite_path(url: str) -> Path | None:
@@ -60,7 +89,11 @@ def loaded(session: Session, path: str) -> App:
         # The environment, and no argument, because a task's own process imports the app anew.
         os.environ["HEADRACE_URL"] = session.given_url
     app = load_app(path)
+    ignored = os.environ.get("HEADRACE_URL")
     if session.given_url and app.url != session.given_url:
         raise ConfigError(f"{path} names its own URL, so --url cannot; write App() there and let --url decide")
     session.given_url = app.url
+    if ignored and app.url != ignored:
+        session.warn(f"{path} names its own URL, {session.shown_url}, so HEADRACE_URL ({mask_url(ignored)}) does not "
+                     "count; write App() there and let HEADRACE_URL decide")  # fmt: skip
     return app

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -53,18 +53,18 @@ def console(*, err: bool = False) -> Console:
     return made if made.is_terminal else Console(stderr=err, highlight=False, width=500)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[RenderableType]], *, elastic: str) -> Table:
-    """A plain table. Where the screen is too narrow the ``elastic`` column gives way; the first and that one
-    stand at the left, figures at the right."""
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[RenderableType]], *, elastic: str, left: Sequence[str] = ()
+) -> Table:
+    """A plain table. Where the screen is too narrow the ``elastic`` column gives way; the first, that one and those
+    of ``left`` stand at the left, figures at the right."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     made = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for name in columns:
-        left = name in (columns[0], elastic)
-        made.add_column(
-            name, justify="left" if left else "right", vertical="top", no_wrap=name != elastic, overflow="fold"
-        )
+        justify: Literal["left", "right"] = "left" if name in (columns[0], elastic, *left) else "right"
+        made.add_column(name, justify=justify, vertical="top", no_wrap=name != elastic, overflow="fold")
     for row in rows:
         made.add_row(*row)
     return made

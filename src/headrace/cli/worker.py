@@ -1,96 +1,119 @@
-"""The worker: one pool for each queue of an app, in one process."""
+"""The worker: one pool for each queue of an app, or the pools of a file, in one process."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import ConfigError
 from .enqueue import Seconds
 from .failure import WORKER, Failure
 from .session import Session, common, pass_session
-from .stores import loaded
 
 if TYPE_CHECKING:
-    from ..app import App
-    from ..queue import Queue
+    from ..pool import Balance
+    from .fleet import Fleet
+
+COUNT = click.IntRange(1, 100_000)
 
 
 @click.command()
-@click.argument("path", metavar="MODULE:APP")
+@click.argument("path", metavar="[MODULE:APP]", required=False)
+@click.option("--config", metavar="FILE", help="Run the pools of this TOML file, in place of an app's queues.")
 @click.option("--queue", "names", multiple=True, metavar="NAME", help="Serve only this queue; may be repeated.")
-@click.option("--workers", type=click.IntRange(1, 100_000), default=8, show_default=True, help="Jobs at once, a queue.")
-@click.option("--drain", type=Seconds(), default=25.0, show_default=True, metavar="SECONDS",
-              help="How long what runs may take to finish after the first signal.")  # fmt: skip
+@click.option("--workers", type=COUNT, help="Jobs at once, a queue; 8 unless given.")
+@click.option("--max", "most", type=COUNT, help="Not a fixed number, but --min to so many, by the load.")
+@click.option("--min", "least", type=click.IntRange(0, 100_000), help="With --max: so many at least; 1 unless given.")
+@click.option("--target-age", type=Seconds(), metavar="SECONDS",
+              help="With --max: as many as it takes for no job to wait longer; else by fullness.")  # fmt: skip
+@click.option("--drain", type=Seconds(), metavar="SECONDS",
+              help="How long what runs may take to finish after the first signal; 25 unless given.")  # fmt: skip
 @click.option("--lease", type=Seconds(), metavar="SECONDS",
               help="How long others do not see a job unless it is renewed; else the app's setting.")  # fmt: skip
 @click.option("--burst", is_flag=True, help="End when nothing is ready and nothing runs any more.")
 @common(json=False)
 @pass_session
 def worker(
-    session: Session, path: str, names: Sequence[str], workers: int, drain: float, lease: float | None, burst: bool
+    session: Session,
+    path: str | None,
+    config: str | None,
+    names: Sequence[str],
+    workers: int | None,
+    most: int | None,
+    least: int | None,
+    target_age: float | None,
+    drain: float | None,
+    lease: float | None,
+    burst: bool,
 ) -> None:
     """Run the jobs of an app.
 
     Serves the queues that its tasks go to. The first SIGINT, SIGTERM or SIGHUP lets what runs finish; the second
-    ends at once and gives back what runs. With --json in front (headrace --json worker …) the totals are printed
-    as JSON in the end.
+    ends at once and gives back what runs. SIGTTIN makes each pool one worker larger, SIGTTOU one smaller. With
+    --json in front (headrace --json worker …) the totals are printed as JSON in the end.
     """
-    app = loaded(session, path)
-    if not app.tasks:
-        raise ConfigError(f"{path} has no tasks to run; import the modules that define them first")
-    app.check()
+    given = {"--queue": names, "--workers": workers, "--min": least, "--max": most, "--target-age": target_age,
+             "--drain": drain, "--lease": lease}  # fmt: skip
+    if (path is None) == (config is None):
+        raise click.UsageError("Give either MODULE:APP or --config FILE.")
+    if config is not None and (beside := [name for name, value in given.items() if value not in (None, ())]):
+        raise click.UsageError(f"{beside[0]} does not go with --config: write it into the file.")
+    from .fleet import of_app, of_file
+
     with ExitStack() as stack:
-        stack.enter_context(app)
-        queues = {name: _queue(stack, app, name, lease) for name in names or app.queues}
-        for name, queue in queues.items():
-            if name not in app.queues:
-                session.warn(f"no task of {path} goes to queue {name!r}; its tasks go to {', '.join(app.queues)}")
-            queue.stats()  # a store that cannot be used is told at once, and not waited for
-        session.warn(
-            f"worker {path} on {session.shown_url}: {workers} at once from {', '.join(queues)}; Ctrl-C ends it"
-        )
-        _work(session, app, queues, workers, drain, burst)
+        if config is not None:
+            fleet = of_file(session, stack, config)
+        else:
+            assert path is not None
+            fleet = of_app(session, stack, path, names, lease, _size(workers, least, most, target_age), drain)
+        _work(session, fleet, burst)
 
 
-def _work(session: Session, app: App, queues: dict[str, Queue], workers: int, drain: float, burst: bool) -> None:
-    from ..pool import Pool, PoolFailed
+def _size(workers: int | None, least: int | None, most: int | None, target_age: float | None) -> dict[str, Any]:
+    """The settings of a pool that say how many."""
+    if most is None:
+        if least is not None or target_age is not None:
+            raise click.UsageError(f"{'--min' if least is not None else '--target-age'} needs --max as well.")
+        return {} if workers is None else {"workers": workers}
+    if workers is not None:
+        raise click.UsageError("Give either --workers or --max.")
+    return {"balance": _balance(1 if least is None else least, most, target_age)}
+
+
+def _balance(least: int, most: int, target_age: float | None) -> Balance:
+    from ..pool import Balance
+
+    return Balance(min=least, max=most, target_age=target_age)
+
+
+def _work(session: Session, fleet: Fleet, burst: bool) -> None:
+    from ..pool import PoolFailed, run_pools_async
     from ..pool.driver import drive
     from . import serve
-    from .progress import Tally, shown
+    from .progress import shown
 
-    tally = Tally()
-    pools = {name: Pool(queue, app, workers, drain=drain, listener=tally) for name, queue in queues.items()}
+    pools = list(fleet.pools.values())
 
     def stop() -> None:
-        for pool in pools.values():
+        for pool in pools:
             pool.stop()
 
-    with shown(session, tally), serve.signalled(stop, drain) as signals:
+    def grow(by: int) -> None:
+        for pool in pools:
+            pool.grow(by)
+
+    with shown(session, fleet.tally), serve.signalled(stop, grow, fleet.drain) as signals:
         try:
-            summaries = drive(serve.burst(pools, queues) if burst else serve.serve(pools))
+            summaries = drive(serve.burst(pools, fleet.queues) if burst else run_pools_async(pools))
         except PoolFailed as failed:
             raise Failure(str(failed), WORKER) from failed
-    session.warn(f"ended: {tally.text()}")
+    session.warn(f"ended: {fleet.tally.text()}")
     if session.json:
-        session.print_json(dict(zip(pools, summaries, strict=True)))
+        session.print_json(dict(zip(fleet.pools, summaries, strict=True)))
+    if burst and (left := serve.left(fleet.queues)):
+        session.warn(f"left: {left}")
     if any(each.forced for each in summaries):
         given_back = sum(each.released for each in summaries)
         raise Failure(f"ended before all had finished; {given_back} given back", 128 + (signals[0] if signals else 15))
-
-
-def _queue(stack: ExitStack, app: App, name: str, lease: float | None) -> Queue:
-    """The app's own queue, or the same with another lease."""
-    queue = app.queue(name)
-    if lease is None:
-        return queue
-    import msgspec
-
-    from ..connect import connect
-
-    if not queue.capabilities.durable:
-        raise ConfigError("lease: a memory queue lives in its app; write App(lease=…) there")
-    return stack.enter_context(connect(app.url, **(msgspec.structs.asdict(queue.settings) | {"lease": lease})))

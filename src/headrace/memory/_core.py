@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..admit import admit
 from ..clock import FAR
 from ..errors import DuplicateJob, QueueFull
 from ..job import Job, State, Stats
 from ..overflow import DropNewest, DropOldest, Overflow
 from ..record import Record, snapshot
-from ..rules import EXPIRED, TOO_LATE, TOTALS, no_room
+from ..rules import EXPIRED, TOO_LATE, TOTALS, no_room, onward
 from ..settings import Settings
 from ._dead import DeadLetters
 from ._heaps import Entry, LazyHeap
@@ -107,12 +108,13 @@ class Core:
             self.delayed.forget()
             self.delayed_ages.forget()
 
-    def _bury(self, record: Record, error: str | None) -> None:
+    def _bury(self, record: Record, error: str | None, died: int) -> None:
         """Into the dead letters; the id is free again. When they are full, the oldest stay."""
         self._free(record)
         if error is not None:
             record.last_error = error
         record.state = DEAD
+        record.due = died
         self.totals["dead_total"] += 1
         if not self.dead.add(record):
             self.totals["dead_dropped"] += 1
@@ -135,7 +137,7 @@ class Core:
         if record.cancelled:
             self._finish(record, "cancelled")
         elif record.attempt >= record.max_attempts:
-            self._bury(record, None)
+            self._bury(record, None, min(due, now))
         else:
             self._enter_line(record, due, now)
 
@@ -228,7 +230,7 @@ class Core:
             self.ready_count -= 1
             self.ages.forget()
             if record.deadline is not None and today > record.deadline:
-                self._miss(record)
+                self._miss(record, now)
                 continue
             record.attempt += 1
             self.fence += 1
@@ -241,10 +243,10 @@ class Core:
             self.soonest = min(self.soonest, until)
         return taken
 
-    def _miss(self, record: Record) -> None:
+    def _miss(self, record: Record, now: int) -> None:
         self.totals["deadline_missed"] += 1
         if self.settings.deadline_to_dead:
-            self._bury(record, TOO_LATE)
+            self._bury(record, TOO_LATE, now)
         else:
             self._finish(record, "dropped")
 
@@ -293,7 +295,7 @@ class Core:
     def bury(self, job: Job, error: str | None, now: int) -> bool:
         if (record := self._give_up(job, now)) is None:
             return False
-        self._bury(record, error)
+        self._bury(record, error, now)
         return True
 
     def abandon(self, job: Job, now: int) -> bool:
@@ -301,6 +303,17 @@ class Core:
         if (record := self._give_up(job, now)) is None:
             return False
         self._finish(record, "cancelled")
+        return True
+
+    def forward(self, job: Job, now: int, to: Core, then: int) -> bool:
+        """Done here and put ``to`` there, whose time it is ``then``; done as cancelled if somebody asked for that."""
+        if (record := self._held(job, now)) is None:
+            return False
+        to.promote(then)
+        if not record.cancelled and job.id not in to.jobs:
+            to.put([admit(onward(job), to.settings, then, to.skew)], to.settings.overflow, then)
+        self._leave(record)
+        self._finish(record, "cancelled" if record.cancelled else "acked")
         return True
 
     def extend(self, job: Job, duration: int, too_late: int, now: int) -> Job | None:

@@ -14,7 +14,9 @@ from ..clock import FAR, SECOND
 from ..errors import Unsupported
 from ..job import Job, Stats
 from ..queue import Capabilities
+from ..rules import to_itself
 from ..settings import Settings
+from ..store import Store
 from ..timeline import Timeline
 from ..waiting import Rooms
 from ._core import Core
@@ -126,6 +128,16 @@ class MemoryStore:
     def abandon(self, job: Job) -> bool:
         with self._lock:
             return self._core.abandon(job, self._now())
+
+    def forward(self, job: Job, to: Store) -> bool:
+        """Both locks, always in the same order, so that two that forward to each other never wait in a circle."""
+        if not isinstance(to, MemoryStore):
+            raise Unsupported(f"forward: {to!r} is not in this process's memory")
+        if to is self:
+            raise to_itself(self.settings.queue)
+        first, second = sorted((self, to), key=id)
+        with first._lock, second._lock:
+            return self._core.forward(job, self._now(), to._core, to._now())
 
     def extend(self, jobs: Sequence[Job], duration: int, too_late: int) -> list[Job]:
         with self._lock:

@@ -24,19 +24,20 @@ from ..errors import QueueClosed
 from ..job import Job
 from ..queue import AsyncQueue, Queue
 from ..text import describe
-from .call import Kind, Resolver, retry_of
+from .balance import Balance
+from .call import Kind, Resolver
+from .crew import Foreman
 from .events import Event, Finished, Phase, PoolState, Started, Verdict
 from .health import PoolFailed, Pulse, Summary
 from .heartbeat import Heartbeat
 from .options import Options
-from .outcome import NEVER, Raised, Stop
-from .report import report
-from .retry import DEFAULT
+from .outcome import NEVER, RETURNED, Raised, Stop
+from .report import conclude
 from .run import Run, Runner, after
 from .runners import LoopRunner, ProcessRunner, ThreadRunner
-from .settle import Action, Bury, Nack, Nothing, decide
+from .settle import ACK, Action, Nothing
 from .settler import Settler
-from .waiting import Outage, sleep, wait
+from .waiting import Outage, rounds, sleep, wait
 from .watch import LoopWatch
 
 log = logging.getLogger("headrace.pool")
@@ -55,12 +56,12 @@ class Engine:
     def __init__(self, queue: AsyncQueue, store: Queue, resolver: Resolver, options: Options) -> None:
         self._queue = queue
         self._clock = queue.settings.clock
-        self._lease = queue.settings.lease
+        self._lease = queue.settings.lease_us
         self._resolver = resolver
         self._options = options
         self._loop = loop = asyncio.get_running_loop()
-        self._running: dict[Run, None] = {}
         self._freed = asyncio.Event()
+        self._wants_slot = False
         self._changed = asyncio.Event()
         self._quit = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -79,11 +80,23 @@ class Engine:
         self.settler = Settler(queue, self._settled)
         self.settle_outage = Outage("settling jobs")
         self.heart = Heartbeat(store, options.interval, self.tell, self.fail_from_thread)
+        self._running = self.heart.held
+        self._balanced = options.balance is not None
+        self.foreman = Foreman(
+            queue,
+            options.name,
+            options.workers,
+            options.balance,
+            options.schedule,
+            self._running.__len__,
+            self._resized,
+            self._notify,
+        )
         self._loops = LoopRunner(loop, self._clock)
         self._runners: dict[Kind, Runner] = {
             "async": self._loops,
             "thread": ThreadRunner(loop, options.name, self._loops),
-            "process": ProcessRunner(loop, options.name, self._clock),
+            "process": ProcessRunner(loop, options.name, self._clock, options.recycle),
         }
         self.watch = LoopWatch(loop, self._who_is_busy)
 
@@ -95,16 +108,20 @@ class Engine:
         self.heart.start()
         self.watch.start()
         self._enter("running", "started")
-        self._fetcher = self._keep(self.fetch_outage, self._fetch)
+        self._resized()
+        self._fetch_on()
         self._keep(self.settle_outage, self.settler.round)
         self._keep(Outage("minding the pool"), self._mind)
+        if self._balanced:
+            self._keep(Outage("balancing the pool"), self.foreman.round)
         await self._quit.wait()
 
     async def wind_up(self) -> None:
         """In two beats: take no more and let what runs finish in time; then cancel the rest and give it back."""
         self._enter("draining", self.reason)
         if self._fetcher is not None:
-            self._fetcher.cancel()
+            if not self.settler.lent:  # else it ends when it has written down what it has in its hands
+                self._fetcher.cancel()
             await asyncio.wait([self._fetcher], timeout=LAST_WORD)
         while self._running and self._clock.steady() < self._drain_until:
             await wait(self._changed, self._clock, self._drain_until)
@@ -119,10 +136,11 @@ class Engine:
 
     async def close(self) -> None:
         """Leave nothing behind."""
-        for task in self._tasks:
+        tasks = [*self._tasks, *([] if self._fetcher is None else [self._fetcher])]
+        for task in tasks:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=LAST_WORD)
+        if tasks:
+            await asyncio.wait(tasks, timeout=LAST_WORD)
         self.heart.stop()
         self.watch.stop()
         for runner in self._runners.values():
@@ -157,6 +175,13 @@ class Engine:
 
     def fail_from_thread(self, error: Exception) -> None:
         self._soon(self.fail, f"heartbeats fail: {describe(error)}", error)
+
+    def resize(self, workers: int | None, balance: Balance | None) -> None:
+        """To so many workers, or between other limits."""
+        if workers is not None:
+            self.foreman.pin(workers)
+        elif balance is not None:
+            self.foreman.rebalance(balance)
 
     @property
     def running(self) -> int:
@@ -198,32 +223,18 @@ class Engine:
 
     # -- the loops ----------------------------------------------------------------------------------------
 
-    def _keep(self, outage: Outage, work: Callable[[], Awaitable[bool | None]]) -> asyncio.Task[None]:
-        """Do one round of work after the other, until one says that it was the last. One that fails is tried
-        again, more and more slowly; one that only fails brings the pool down, for a pool that looks alive and
-        does nothing is worse."""
+    def _keep(self, outage: Outage, work: Callable[[], Awaitable[bool | None]]) -> None:
+        self._tasks.append(self._loop.create_task(rounds(outage, work, self._clock, self.fail)))
 
-        async def rounds() -> None:
-            done: bool | None = False
-            while not done:
-                try:
-                    done = await work()
-                except Exception as error:
-                    seconds = outage.failed(error)
-                    if outage.hopeless:
-                        self.fail(f"{outage.doing} fails: {describe(error)}", error)
-                    await sleep(self._clock, seconds)
-                else:
-                    outage.over()
-
-        task = self._loop.create_task(rounds())
-        self._tasks.append(task)
-        return task
+    def _fetch_on(self) -> None:
+        """Fetch in a new task: the last one belongs to a handler now."""
+        self._fetcher = self._loop.create_task(rounds(self.fetch_outage, self._fetch, self._clock, self.fail))
 
     async def _fetch(self) -> bool:
-        while (free := self._options.workers - len(self._running)) <= 0:
-            self._freed.clear()
-            await self._freed.wait()
+        if self._quit.is_set():
+            return True
+        while (free := self.foreman.free()) <= 0:
+            await self._until_freed()
         self.fetching.begin()
         answered = closed = False
         jobs: list[Job] = []
@@ -234,16 +245,45 @@ class Engine:
             answered = closed = True
         finally:
             self.fetching.end(answered)
-        for job in jobs:
-            self._begin(job)
+        self.foreman.closed = closed
+        if jobs:
+            return await self._run_all(jobs)
         if closed and self._running:
-            self._freed.clear()
-            await self._freed.wait()  # what runs may yet be given back, and would then be due
+            await self._until_freed()  # what runs may yet be given back, and would then be due
         elif closed:
             self.reason = self.reason or "the queue is closed and drained"
             self._quit.set()
             return True
         return False
+
+    async def _run_all(self, jobs: list[Job]) -> bool:
+        """This task takes the first steps of the async handlers itself, and writes down what has ended by then: jobs
+        that need no waiting need no other task either. The first handler that waits keeps the task (True), and
+        fetching goes on in another."""
+        free = 0 if self._quit.is_set() else self.foreman.fetched(len(jobs))
+        self._loops.lead()
+        self.settler.expected = True
+        try:
+            self._begin_all(jobs, free)
+        finally:
+            rest = self._loops.first_steps()
+            self.settler.expected = False
+        if rest is None:
+            await self.settler.write_here()
+            await asyncio.sleep(0)  # the others' turn
+            return False
+        self.settler.wake()
+        self._fetch_on()
+        await rest
+        return True
+
+    async def _until_freed(self) -> None:
+        self._freed.clear()
+        self._wants_slot = True
+        try:
+            await self._freed.wait()
+        finally:
+            self._wants_slot = False
 
     async def _mind(self) -> None:
         await sleep(self._clock, self._options.interval)
@@ -259,15 +299,22 @@ class Engine:
 
     # -- the way of a job ---------------------------------------------------------------------------------
 
-    def _begin(self, job: Job) -> None:
-        run = Run(job, self._clock, after(self._clock, self._lease), self._ended)
-        self._running[run] = None
-        self._tally["picked up"] += 1
-        self.heart.hold(run)
-        if self._quit.is_set():
-            run.stop(Stop.DRAIN)
-            run.answer(NEVER)
-            return
+    def _begin_all(self, jobs: list[Job], free: int) -> None:
+        """Those for which there is nobody any more, as the pool was made smaller meanwhile, go back."""
+        now = self._clock.steady()
+        lease_end = now + self._lease
+        self._tally["picked up"] += len(jobs)
+        for job in jobs:
+            run = Run(job, self._clock, now, lease_end, self._ended)
+            self._running[run] = None
+            if free > 0:
+                free -= 1
+                self._begin(run, job)
+            else:
+                run.stop(Stop.DRAIN)
+                run.answer(NEVER)
+
+    def _begin(self, run: Run, job: Job) -> None:
         try:
             run.call = call = self._resolver.resolve(job)
             run.runner = runner = self._runners[call.kind]
@@ -282,7 +329,11 @@ class Engine:
             run.answer(Raised(error))
 
     def _ended(self, run: Run) -> None:
-        action = self._decide(run)
+        if self._balanced and run.call is not None:
+            self.foreman.ended((self._clock.steady() - run.began) / SECOND)
+        action: Action = ACK  # what most of them come to
+        if run.how is not RETURNED:
+            action = conclude(run, self._options.retry, self._clock.wall(), self._options.unserved_grace)
         if isinstance(action, Nothing):
             self._settled(run, "lost")
         else:
@@ -290,28 +341,21 @@ class Engine:
         if run.written_off and self.zombies > self._options.zombies and not self._quit.is_set():
             self.fail(f"{self.zombies} handlers did not stop when told to and still run")
 
-    def _decide(self, run: Run) -> Action:
-        assert run.how is not None
-        try:
-            retry = self._options.retry if run.call is None else retry_of(run.call, self._options.retry)
-            wall = self._clock.wall()
-            action = decide(run.job, run.how, retry, wall, unserved_grace=self._options.unserved_grace)
-            report(run, run.how, action)
-        except Exception as error:  # else the job would keep its slot for ever
-            log.exception("job %r: no action could be found for %s", run.job.id, type(run.how).__name__)
-            action = Nack(DEFAULT.delay(run.job.attempt), describe(error) or "")
-        run.error = action.error if isinstance(action, Nack | Bury) else None
-        return action
-
     def _settled(self, run: Run, verdict: Verdict) -> None:
         self._running.pop(run, None)
-        self.heart.drop(run)
         self._tally[verdict] += 1
-        self._freed.set()
-        self._changed.set()
+        if self._wants_slot:
+            self._freed.set()
+        if self._stopping:
+            self._changed.set()
         if self._listener is not None:
             seconds = (self._clock.steady() - run.began) / SECOND
             self._notify(Finished(run.job, run.name, verdict, seconds, run.error))
+
+    def _resized(self) -> None:
+        for runner in self._runners.values():
+            runner.keep(self.foreman.roster.size)
+        self._freed.set()
 
     # -- the rest -----------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 import msgspec
 
 from ..job import Job
+from .balance import Crew, Load, Move
 
 Verdict: TypeAlias = Literal["acked", "nacked", "released", "buried", "cancelled", "lost"]
 Phase: TypeAlias = Literal["new", "running", "draining", "stopped"]
@@ -37,7 +38,17 @@ class PoolState(msgspec.Struct, frozen=True):
     reason: str
 
 
-Event: TypeAlias = Started | Finished | PoolState
+class Balanced(msgspec.Struct, frozen=True):
+    """The pool changes its size; ``move.reason`` says why."""
+
+    move: Move
+    crew: Crew
+    """As it was before."""
+    load: Load | None
+    """What was seen of the queue; None where nobody looked, as a job came to a pool without workers."""
+
+
+Event: TypeAlias = Started | Finished | PoolState | Balanced
 
 
 class Listener(Protocol):

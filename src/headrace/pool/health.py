@@ -19,8 +19,12 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
     """Why it is not ok."""
     phase: str
+    active: int = 0
+    """Workers that take jobs."""
+    asleep: int = 0
+    """Workers that take none, and can be woken at once."""
     running: int = 0
-    """Jobs that are held: running, or being settled."""
+    """Jobs that are held: running, or being settled. More than ``active`` while busy workers are to retire."""
     zombies: int = 0
     """Handlers that were written off and still run."""
     fetch_age: float | None = None
@@ -29,6 +33,16 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since the last complete heartbeat."""
     loop_lag: float = 0.0
     """For how many seconds the event loop has been blocked."""
+
+    @property
+    def idle(self) -> int:
+        """Active workers without a job."""
+        return max(0, self.active - self.running)
+
+    @property
+    def size(self) -> int:
+        """Workers that are there, those included that retire when their job has ended."""
+        return max(self.active + self.asleep, self.running)
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

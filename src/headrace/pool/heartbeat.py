@@ -32,7 +32,7 @@ def interval_for(lease: float, asked: float | None) -> float:
 
 
 class Heartbeat:
-    """Beats for every run it holds. ``tell(run, stop)`` is called on its thread, or on that of ``expire``."""
+    """Beats for every run that is held. ``tell(run, stop)`` is called on its thread, or on that of ``expire``."""
 
     def __init__(
         self,
@@ -47,7 +47,8 @@ class Heartbeat:
         self._interval = round(interval * SECOND)
         self._tell = tell
         self._failed = failed
-        self._held: dict[Run, None] = {}
+        self.held: dict[Run, None] = {}
+        """Whose leases it keeps. Written on the event loop's thread only."""
         self._stopped = False
         self._bell = threading.Lock()
         self._bell.acquire()
@@ -67,16 +68,10 @@ class Heartbeat:
             pass  # the clock has rung it in this very moment
         self._thread.join(1.0)
 
-    def hold(self, run: Run) -> None:
-        self._held[run] = None
-
-    def drop(self, run: Run) -> None:
-        self._held.pop(run, None)
-
     def expire(self) -> None:
         """Tell those whose lease must be over by now, whatever the store would say if it answered."""
         now = self._clock.steady()
-        for run in list(self._held):
+        for run in list(self.held):
             if run.lease_end <= now:
                 self._tell(run, Stop.LEASE)
 
@@ -98,7 +93,7 @@ class Heartbeat:
                 self.outage.over()
 
     def _beat(self, now: int) -> None:
-        runs = [run for run in list(self._held) if not run.settling]
+        runs = [run for run in list(self.held) if not run.settling]
         if not runs:
             return
         kept = {lease_of(job): job for job in self._queue.extend_many([run.job for run in runs], self._lease)}
@@ -120,5 +115,5 @@ class Heartbeat:
         if self.outage.hopeless:
             self._failed(error)
         now = self._clock.steady()
-        ends = [run.lease_end for run in list(self._held) if run.lease_end > now]
+        ends = [run.lease_end for run in list(self.held) if run.lease_end > now]
         return min([now + round(seconds * SECOND), *ends])

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from ..job import Outcome
+from ..queue import AsyncQueue, Queue
 
 
 class Stop(IntEnum):
@@ -38,6 +39,17 @@ _TEXTS = {
 
 class Unserved(Exception):
     """Raised by ``resolve``: this worker does not know the task, another one may. Not the job's fault."""
+
+
+class Forward(Outcome):
+    """Raised by a handler: the job is done here and goes on to another queue, with its payload, its id, its priority
+    and its deadline. In one step where both queues are in one store. Not from a process: the queue stays behind."""
+
+    def __init__(self, to: Queue | AsyncQueue) -> None:
+        super().__init__(to)
+        if not isinstance(to, (Queue, AsyncQueue)):
+            raise TypeError(f"a job goes on to a queue, not to {type(to).__name__}: headrace.connect(url, queue=…)")
+        self.to = to
 
 
 class Returned(msgspec.Struct, frozen=True):
@@ -85,6 +97,8 @@ NEVER = Raised("the handler did not stop when told to")
 
 def ended(stop: Stop | None, answer: Answer, timeout: float) -> Ended:
     """What an answer means when the handler had been told to stop (or had not)."""
+    if stop is None:
+        return answer
     match stop:
         case Stop.LEASE:
             return LeaseGone()

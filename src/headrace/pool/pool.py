@@ -7,10 +7,13 @@ import logging
 import threading
 from collections.abc import Callable
 
+import msgspec
+
 from .. import check
 from ..errors import ConfigError
 from ..queue import AsyncQueue, Queue
 from . import signals
+from .balance import MOST, Balance
 from .call import Handler, Resolver, resolver
 from .driver import drive
 from .engine import Engine
@@ -18,6 +21,7 @@ from .events import Listener
 from .health import Health, Summary
 from .options import Options
 from .retry import RetryPolicy
+from .schedule import Schedule
 from .settle import UNSERVED_GRACE
 
 log = logging.getLogger("headrace.pool")
@@ -30,7 +34,9 @@ class Pool:
     handler TypeError, both at construction.
 
     queue           either face of a queue
-    workers         how many jobs run at once
+    workers         how many jobs run at once; 8 where neither this nor balance is given
+    balance         between which limits their number changes with the load, and how; see ``balance.py``
+    schedule        other limits by the hour; see ``schedule.py``
     retry           a policy, the name of its kind, or a function (attempt) -> seconds
     timeout         seconds that one attempt may run, where the call does not say; None: as long as it likes
     process         run a plain handler in processes
@@ -41,14 +47,18 @@ class Pool:
     zombies         how many handlers that did not stop when told to may still be running, before the pool gives
                     up; None: twice the workers, at least 16
     unserved_grace  seconds from its first enqueue for which a job may wait for a worker that knows its task
+    recycle_jobs    how many jobs a worker process does before it is replaced
+    recycle_memory  bytes of memory from which a worker process is replaced, after its job
     """
 
     def __init__(
         self,
         queue: Queue | AsyncQueue,
         handler: Handler | Resolver,
-        workers: int = 8,
+        workers: int | None = None,
         *,
+        balance: Balance | None = None,
+        schedule: Schedule | None = None,
         retry: RetryPolicy | Callable[[int], float] | str | None = None,
         timeout: float | None = None,
         process: bool = False,
@@ -58,6 +68,8 @@ class Pool:
         listener: Listener | None = None,
         zombies: int | None = None,
         unserved_grace: float = UNSERVED_GRACE,
+        recycle_jobs: int | None = None,
+        recycle_memory: int | None = None,
     ) -> None:
         self._queue: AsyncQueue = queue.as_async if isinstance(queue, Queue) else queue
         self._store: Queue = queue if isinstance(queue, Queue) else queue.as_sync
@@ -66,6 +78,10 @@ class Pool:
             queue=queue.settings.queue,
             lease=queue.settings.lease,
             workers=workers,
+            balance=balance,
+            schedule=schedule,
+            recycle_jobs=recycle_jobs,
+            recycle_memory=recycle_memory,
             retry=retry,
             timeout=timeout,
             drain=drain,
@@ -79,6 +95,8 @@ class Pool:
         self._engine: Engine | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._early: list[tuple[float, str]] = []
+        self._balance = self._options.balance
+        self._size: tuple[int | None, Balance | None] = (None, None)
 
     def run(self) -> Summary:
         """Work until ``stop``, a signal (in the main thread), or the end of a closed queue. Blocks. Raises
@@ -112,11 +130,51 @@ class Pool:
             check.duration("drain", drain)
         self._ask(self._options.drain if drain is None else drain, "stopped")
 
+    def resize(self, workers: int | None = None, *, min: int | None = None, max: int | None = None) -> None:
+        """Have another number of workers from now on: ``workers`` of them, 0 included, whatever the load and the
+        hour; or, in a balanced pool, a number between ``min`` and ``max``, outside of the schedule's ranges. What is
+        not given stays as it is. A busy worker that is too many ends when its job does.
+
+        Returns at once; from any thread, task or signal handler. Bad values raise ConfigError, as do limits for a
+        pool of a fixed size."""
+        with self._guard:
+            if workers is not None:
+                if min is not None or max is not None:
+                    raise ConfigError("resize: give workers, or min and max")
+                check.whole("workers", workers, 0, MOST)
+                self._size = (workers, None)
+            elif self._balance is None:
+                raise ConfigError("resize: this pool has a fixed size: give workers, or make it with balance=")
+            else:
+                given = {name: value for name, value in (("min", min), ("max", max)) if value is not None}
+                self._balance = msgspec.structs.replace(self._balance, **given)
+                self._size = (None, self._balance)
+            if self._engine is None or self._loop is None:
+                return
+            engine, loop, size = self._engine, self._loop, self._size
+        try:
+            loop.call_soon_threadsafe(engine.resize, *size)
+        except RuntimeError:
+            pass  # its loop is closed: it has stopped
+
+    def grow(self, by: int) -> None:
+        """So many workers more (or fewer, negative), at least one; in a balanced pool, so many at most. For signals
+        and buttons: whoever knows the number says ``resize``."""
+        with self._guard:
+            fixed = self._size[0]
+            if fixed is None and self._balance is not None:
+                most = min(max(self._balance.max + by, 1), MOST)
+                self.resize(min=min(self._balance.min, most), max=most)
+            else:
+                workers = self._options.workers if fixed is None else fixed
+                self.resize(min(max(workers + by, 1), MOST))
+
     def health(self) -> Health:
         """Whether it works, and why not; from any thread."""
         engine = self._engine
         if engine is None:
             return Health(ok=False, reasons=("not started",), phase="new")
+        roster = engine.foreman.roster
         reasons = [] if engine.error is None else [str(engine.error)]
         if engine.phase == "stopped":
             reasons = reasons or ["stopped"]
@@ -126,6 +184,8 @@ class Pool:
             ok=not reasons,
             reasons=tuple(reasons),
             phase=engine.phase,
+            active=roster.active,
+            asleep=len(roster.asleep),
             running=engine.running,
             zombies=engine.zombies,
             fetch_age=engine.fetching.age,
@@ -139,6 +199,7 @@ class Pool:
                 raise ConfigError("pool: it has been run already; make a new one")
             self._engine = engine = Engine(self._queue, self._store, self._resolver, self._options)
             self._loop = asyncio.get_running_loop()
+            engine.resize(*self._size)
             for drain, reason in self._early:
                 engine.stop(drain, reason)
         return engine

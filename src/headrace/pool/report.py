@@ -1,4 +1,5 @@
-"""What a failed attempt leaves in the log: bounded, whatever the exception, and never the payload."""
+"""What follows from an attempt, and what a failed one leaves in the log: bounded, whatever the exception, and never
+the payload."""
 
 from __future__ import annotations
 
@@ -6,9 +7,11 @@ import logging
 import traceback
 
 from ..text import describe
+from .call import retry_of
 from .outcome import Ended, Raised
+from .retry import DEFAULT, Retries
 from .run import Run
-from .settle import Action, Bury, Nack
+from .settle import Action, Bury, Nack, decide
 
 log = logging.getLogger("headrace.pool")
 
@@ -34,3 +37,17 @@ def report(run: Run, how: Ended, action: Action) -> None:
         frames = "\n" + "".join(traceback.format_tb(how.error.__traceback__, -_FRAMES)).rstrip()
     shown = (describe(error) or "")[:_LONGEST]
     log.warning("job %r (%s): %s, %s: %s%s", run.job.id, run.name, what, follows, shown, frames)
+
+
+def conclude(run: Run, default: Retries, wall: int, unserved_grace: float) -> Action:
+    """What becomes of a job whose attempt has ended; said in the log where it failed."""
+    assert run.how is not None
+    try:
+        retry = default if run.call is None else retry_of(run.call, default)
+        action = decide(run.job, run.how, retry, wall, unserved_grace=unserved_grace)
+        report(run, run.how, action)
+    except Exception as error:  # else the job would keep its slot for ever
+        log.exception("job %r: no action could be found for %s", run.job.id, type(run.how).__name__)
+        action = Nack(DEFAULT.delay(run.job.attempt), describe(error) or "")
+    run.error = action.error if isinstance(action, Nack | Bury) else None
+    return action

@@ -30,6 +30,9 @@ class Runner(Protocol):
     def stop(self, run: Run, why: Stop) -> None:
         """Make it end: gently where it was only asked for, else for certain."""
 
+    def keep(self, size: int) -> None:
+        """So many workers are there from now on: let go of what idles beyond that."""
+
     def close(self) -> None:
         """Let go of what idles. What still runs does not keep the process from ending."""
 
@@ -42,9 +45,9 @@ class Run:
         "stopped", "timeout", "work", "written_off",
     )  # fmt: skip
 
-    def __init__(self, job: Job, clock: Clock, lease_end: int, done: Callable[[Run], None]) -> None:
+    def __init__(self, job: Job, clock: Clock, began: int, lease_end: int, done: Callable[[Run], None]) -> None:
         self.context = Context(job, clock)
-        self.began = clock.steady()
+        self.began = began
         self.lease_end = lease_end
         """The steady time at which the lease must be over, unless it is extended."""
         self.call: Call | None = None

@@ -11,10 +11,12 @@ from .. import check
 from ..clock import SECOND, to_micros
 from ..errors import ConfigError
 from ..job import Cancel, Discard, Job, Retry, Snooze
+from ..queue import AsyncQueue, Queue
 from ..text import describe
 from .outcome import (
     CancelAsked,
     Ended,
+    Forward,
     Interrupted,
     LeaseGone,
     ProcessDied,
@@ -53,6 +55,13 @@ class Bury(msgspec.Struct, frozen=True):
     error: str
 
 
+class Onward(msgspec.Struct, frozen=True):
+    """Done here, and on to another queue; where that refuses it, a failed attempt."""
+
+    to: Queue | AsyncQueue
+    delay: float
+
+
 class CancelJob(msgspec.Struct, frozen=True):
     """Done as cancelled."""
 
@@ -63,7 +72,7 @@ class Nothing(msgspec.Struct, frozen=True):
     """The lease is lost: the job is somebody else's."""
 
 
-Action: TypeAlias = Ack | Nack | Release | Bury | CancelJob | Nothing
+Action: TypeAlias = Ack | Nack | Release | Bury | Onward | CancelJob | Nothing
 
 ACK = Ack()
 NOTHING = Nothing()
@@ -93,6 +102,8 @@ def decide(
             error = died
         case Raised(Discard() as discard):
             return Bury(_text(discard.reason))
+        case Raised(Forward() as forward):
+            return Onward(forward.to, retry.delay(job.attempt, uniform))
         case Raised(Cancel() as cancel):
             return CancelJob(_text(cancel.reason))
         case Raised(Snooze() as snooze):

@@ -14,9 +14,10 @@ from ..clock import Clock
 from ..errors import LeaseLost
 from ..queue import AsyncQueue
 from .events import Verdict
+from .forward import forward
 from .health import Pulse
 from .run import Run, lease_of
-from .settle import Ack, Action, Bury, CancelJob, Nack, Nothing, Release
+from .settle import Ack, Action, Bury, CancelJob, Nack, Nothing, Onward, Release
 
 log = logging.getLogger(__name__)
 
@@ -30,23 +31,55 @@ class Settler:
         self._settled = settled
         self._todo: list[tuple[Run, Action]] = []
         self._news = asyncio.Event()
+        self.expected = False
+        """Whoever makes runs end now calls ``write_here``, or ``wake``, right after."""
+        self._writing = False
+        self._error: Exception | None = None
+        self.lent = False
+        """``write_here`` is under way."""
         self.pulse = Pulse(self._clock)
 
     def add(self, run: Run, action: Action) -> None:
         run.settling = True
+        if not self._todo and not self.expected:
+            self._news.set()
         self._todo.append((run, action))
-        self._news.set()
 
     async def round(self) -> None:
         """Wait for something to write, and write it. What could not be written stays for the next round, as
         long as its lease may hold, and the error is raised."""
-        while not self._todo:
+        while self.lent or not (self._todo or self._error):
             self._news.clear()
             await self._news.wait()
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        await self._write()
+
+    async def write_here(self) -> None:
+        """Write in the caller's task what there is, which saves waking the settler's own. What cannot be written is
+        left to that one, with the error. Not to be cancelled: nobody would know what was written."""
+        if self._todo and not self._writing:
+            self.lent = True
+            try:
+                await self._write()
+            except Exception as error:
+                self._error = error
+            finally:
+                self.lent = False
+        self.wake()
+
+    def wake(self) -> None:
+        """There may be something to write."""
+        if self._todo or self._error:
+            self._news.set()
+
+    async def _write(self) -> None:
         batch, self._todo = self._todo, []
         for run, _ in batch:
             run.settling = True
         self.pulse.begin()
+        self._writing = True
         try:
             await self._acks(batch)
             await self._others(batch)
@@ -56,6 +89,7 @@ class Settler:
             self._todo = self._timely(batch) + self._todo
             raise
         finally:
+            self._writing = False
             self.pulse.end(done=not batch)
 
     async def _acks(self, batch: list[tuple[Run, Action]]) -> None:
@@ -70,7 +104,7 @@ class Settler:
             lost = {lease_of(job) for job in error.jobs}
         batch[:] = [item for item in batch if not isinstance(item[1], Ack)]
         for run in runs:
-            self._settled(run, "lost" if lease_of(run.job) in lost else "acked")
+            self._settled(run, "lost" if lost and lease_of(run.job) in lost else "acked")
 
     async def _others(self, batch: list[tuple[Run, Action]]) -> None:
         while batch:
@@ -94,6 +128,8 @@ class Settler:
             case Bury(error):
                 await self._queue.bury(run.job, error)
                 return "buried"
+            case Onward(to, delay):
+                return await forward(self._queue, run.job, to, delay)
             case CancelJob():
                 await self._queue.cancel(run.job)
                 return "cancelled"

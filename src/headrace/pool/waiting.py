@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Awaitable, Callable
 
 from ..clock import SECOND, Clock
 from ..errors import Unavailable
@@ -76,3 +77,26 @@ class Outage:
         if self._failures:
             log.warning("%s works again after %d failures", self.doing, self._failures)
             self._failures = self._unexpected = 0
+
+
+async def rounds(
+    outage: Outage,
+    work: Callable[[], Awaitable[bool | None]],
+    clock: Clock,
+    give_up: Callable[[str, Exception], None],
+) -> None:
+    """Do one round of work after the other, until one says that it was the last. One that fails is tried again,
+    more and more slowly; one that only fails brings the pool down, for a pool that looks alive and does nothing is
+    worse."""
+    done: bool | None = False
+    while not done:
+        try:
+            done = await work()
+        except Exception as error:
+            seconds = outage.failed(error)
+            if outage.hopeless:
+                give_up(f"{outage.doing} fails: {describe(error)}", error)
+            await sleep(clock, seconds)
+        else:
+            if not done:
+                outage.over()

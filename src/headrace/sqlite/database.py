@@ -13,6 +13,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from ..errors import HeadraceError, StorageFull, Unavailable
@@ -28,11 +29,14 @@ _FULL_EXTENDED = {sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite
 class Database:
     """Not safe for use by two threads at once: the store has the lock."""
 
-    def __init__(self, path: str, synchronous: str, patience: float) -> None:
+    def __init__(self, path: str, synchronous: str, patience: float, read_only: bool = False) -> None:
         self.path = os.path.abspath(path)
         self.synchronous = synchronous
         self.patience = patience
+        self._read_only = read_only
         self._connection: sqlite3.Connection | None = None
+        self._file = (0, 0)
+        """Which file the connection has open: device and inode."""
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """``work`` on one consistent snapshot; it must not write."""
@@ -51,6 +55,11 @@ class Database:
         except sqlite3.Error:
             return -1
         return version
+
+    def gone(self) -> bool:
+        """Has the file that is open been removed, or another one put in its place? Whoever went on writing to it
+        would lose every job without a word."""
+        return self._connection is not None and _identity(self.path) != self._file
 
     def close(self) -> None:
         """Let go of the file; the next transaction opens it again."""
@@ -98,9 +107,11 @@ class Database:
             raise Unavailable(f"{self.path}: the folder {folder} does not exist; make it first")
         if os.path.isdir(self.path):
             raise Unavailable(f"{self.path}: is a folder, not a file")
-        connection = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
+        name = f"{Path(self.path).as_uri()}?mode={'ro' if self._read_only else 'rwc'}"
+        connection = sqlite3.connect(name, timeout=0, isolation_level=None, check_same_thread=False, uri=True)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            if not self._read_only:
+                connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {self.synchronous}")
             connection.execute("PRAGMA temp_store = MEMORY")  # else every claim makes a file of its own
             connection.execute("PRAGMA cache_size = -32768")
@@ -108,6 +119,7 @@ class Database:
             connection.close()
             raise
         self._connection = connection
+        self._file = _identity(self.path)
         return connection
 
     def _in_words(self, error: sqlite3.Error) -> HeadraceError:
@@ -122,6 +134,14 @@ class Database:
             sqlite3.SQLITE_IOERR: "the disk answers with an error",
         }
         return Unavailable(f"{self.path}: {reasons.get(code, 'failed')} ({error})")
+
+
+def _identity(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
 
 
 def primary(error: sqlite3.Error) -> int:

@@ -44,7 +44,7 @@ def sqlite_queue(path: str, given: dict[str, Any], *, at_once: bool) -> SyncQueu
         raise ConfigError(f"synchronous: {synchronous!r} is none of {', '.join(_SYNCHRONOUS)}")
     patience = check.duration("busy_timeout", given.pop("busy_timeout", 15.0)) / SECOND
     poll = check.duration("poll", given.pop("poll", 0.02), zero=False) / SECOND
-    settings = Settings.make(**given)
+    settings = Settings.make(also=("synchronous", "busy_timeout", "poll"), **given)
     with _rooms_lock:
         rooms = _rooms.setdefault((file_key(path), settings.queue), Rooms())
     store = SqliteStore(settings, Database(path, synchronous, patience), rooms, poll)
@@ -54,8 +54,8 @@ def sqlite_queue(path: str, given: dict[str, Any], *, at_once: bool) -> SyncQueu
 
 
 def queue_names(path: str) -> list[str]:
-    """The queues in a file, by name; none for a file that holds no queue."""
-    database = Database(path, "full", 15.0)
+    """The queues in a file, by name; none for a file that holds no queue. Changes nothing in it."""
+    database = Database(path, "full", 15.0, read_only=True)
 
     def work(connection: sqlite3.Connection) -> list[str]:
         known = "SELECT count(*) FROM sqlite_schema WHERE name = 'headrace_queues'"

@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 
 from .. import sql
+from ..admit import admit
 from ..clock import FAR
 from ..errors import DuplicateJob
 from ..job import Job, State
 from ..overflow import DropNewest, DropOldest
 from ..record import Record, job_of
-from ..rules import EXPIRED, TOO_LATE, no_room
+from ..rules import EXPIRED, TOO_LATE, no_room, onward
 from ..settings import Settings
 
 SQL = sql.queries("sqlite")
@@ -118,7 +119,7 @@ class Step:
         if cancelled:
             self.finish(pk, "cancelled")
         elif attempt >= max_attempts:
-            self.bury(pk, error)
+            self.bury(pk, error, min(due, self.now))
         else:
             self.put_back(pk, attempt, due, error)
 
@@ -132,7 +133,7 @@ class Step:
         self.figures.inflight -= 1
         setattr(self.figures, total, getattr(self.figures, total) + 1)
 
-    def bury(self, pk: int, error: str | None, unleased: int = 0) -> None:
+    def bury(self, pk: int, error: str | None, died: int, unleased: int = 0) -> None:
         """Into the dead letters; the id is free again. When they are full, the oldest stay."""
         figures = self.figures
         figures.dead_total += 1
@@ -141,7 +142,7 @@ class Step:
             figures.dead_dropped += 1
         else:
             figures.dead += 1
-            self.change("bury", pk=pk, now=self.now, error=error, unleased=unleased)
+            self.change("bury", pk=pk, died=died, error=error, unleased=unleased)
         self.change("remove", pk=pk)
         figures.inflight -= 1
 
@@ -225,7 +226,7 @@ class Step:
     def _miss(self, pk: int) -> None:
         self.figures.deadline_missed += 1
         if self.settings.deadline_to_dead:
-            self.bury(pk, TOO_LATE, unleased=1)
+            self.bury(pk, TOO_LATE, self.now, unleased=1)
         else:
             self.finish(pk, "dropped")
 
@@ -249,6 +250,21 @@ class Step:
         self.figures.acked += len(jobs) - len(lost)
         self.figures.ack_too_late += len(lost)
         return lost
+
+    def forward(self, job: Job, queue: int, settings: Settings) -> bool:
+        """Done here and put into another queue of the file; done as cancelled if somebody asked for that."""
+        if (held := self.held(job)) is None:
+            return False
+        if held[2]:
+            self.finish(job.ref, "cancelled")
+            return True
+        there = Step(self.connection, queue, settings, self.now - self.figures.anchor)
+        there.promote()
+        if not self.connection.execute(SQL["exists"], (queue, job.id)).fetchone():
+            there.put([admit(onward(job), settings, there.now, there.figures.skew)])
+        there.save()
+        self.finish(job.ref, "acked")
+        return True
 
     def extend(self, jobs: Sequence[Job], duration: int, too_late: int) -> list[Job]:
         figures = self.figures

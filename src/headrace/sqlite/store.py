@@ -17,14 +17,16 @@ from typing import TypeVar
 from .. import fork
 from ..admit import admit
 from ..clock import FAR, SECOND
+from ..errors import Unsupported
 from ..job import Job, State, Stats
 from ..queue import Capabilities
-from ..rules import TOTALS
+from ..rules import TOTALS, to_itself
 from ..settings import Settings
+from ..store import Store
 from ..timeline import step as calendar_step
 from ..waiting import Rooms
 from . import schema
-from .database import Database
+from .database import Database, file_key
 from .step import SQL, STATES, Step
 
 T = TypeVar("T")
@@ -63,9 +65,15 @@ class SqliteStore:
             self._open()
 
     def _open(self) -> None:
-        """Bring the tables up to date, anchor queue time to this boot, add the queue."""
-        if self._queue:
+        """Bring the tables up to date, anchor queue time to this boot, add the queue. Once for each file."""
+        if self._queue and not self._database.gone():
             return
+        if self._queue:
+            log.error(
+                "%r: the file was removed or replaced while it was in use; beginning anew with what is there", self
+            )
+            self._database.close()
+            self._queue = 0
 
         def work(connection: sqlite3.Connection) -> int:
             schema.migrate(connection)
@@ -157,7 +165,7 @@ class SqliteStore:
             return False  # a step is under way; it will tell, or the next look will
         try:
             version, self._version = self._version, self._database.version()
-            return version != self._version
+            return version != self._version or self._database.gone()
         finally:
             self._lock.release()
 
@@ -208,7 +216,7 @@ class SqliteStore:
         def work(step: Step) -> bool:
             held = step.held(job)
             if held is not None:
-                step.bury(job.ref, error)
+                step.bury(job.ref, error, step.now)
             return held is not None
 
         return self._write(work)
@@ -221,6 +229,14 @@ class SqliteStore:
             return held is not None
 
         return self._write(work)
+
+    def forward(self, job: Job, to: Store) -> bool:
+        if not isinstance(to, SqliteStore) or file_key(to._database.path) != file_key(self._database.path):
+            raise Unsupported(f"forward: {to!r} is not the file of {self!r}, and no transaction spans two")
+        to.open()
+        if to.settings.queue == self.settings.queue:
+            raise to_itself(self.settings.queue)
+        return self._write(lambda step: step.forward(job, to._queue, to.settings))
 
     def extend(self, jobs: Sequence[Job], duration: int, too_late: int) -> list[Job]:
         return self._write(lambda step: step.extend(jobs, duration, too_late))

@@ -358,11 +358,11 @@ class ReplayOverfills(Core):
 
 @_core("when the dead letters are full, the oldest stay", "Dead")
 class TheDeadKeepTheNewest(Core):
-    def _bury(self, record: Record, error: str | None) -> None:
+    def _bury(self, record: Record, error: str | None, died: int) -> None:
         if self.dead and len(self.dead) >= self.dead.capacity:
             del self.dead[min(self.dead)]
             self.totals["dead_dropped"] += 1
-        super()._bury(record, error)
+        super()._bury(record, error, died)
 
 
 @_core("the error is kept", "States")

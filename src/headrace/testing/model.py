@@ -26,7 +26,7 @@ class Entry:
     max_attempts: int
     enqueued: int
     due: int
-    """Ready from then on (delayed), leased until then (inflight)."""
+    """Ready from then on (delayed), leased until then (inflight), dead since then (dead)."""
     run_at: int
     by_calendar: bool
     state: State = State.READY
@@ -104,6 +104,7 @@ class Model:
             attempt=entry.attempt,
             enqueued_at=to_datetime(entry.enqueued + self.skew),
             lease_until=None if until is None else to_datetime(until + self.skew),
+            died_at=to_datetime(entry.due + self.skew) if entry.state is State.DEAD else None,
             last_error=entry.error,
             cancelled=entry.cancelled,
         )
@@ -224,7 +225,7 @@ class Model:
         if entry.cancelled:
             self.gone(entry, "cancelled")
         elif entry.attempt >= entry.max_attempts:
-            self.bury(entry, None)
+            self.bury(entry, None, min(due, self.now))
         else:
             self.wait(entry, due)
 
@@ -237,8 +238,9 @@ class Model:
         self.jobs.remove(entry)
         self.totals[total] += 1
 
-    def bury(self, entry: Entry, error: str | None) -> None:
+    def bury(self, entry: Entry, error: str | None, died: int | None = None) -> None:
         self.jobs.remove(entry)
+        entry.due = self.now if died is None else died
         entry.error = entry.error if error is None else error
         entry.state = State.DEAD
         self.totals["dead_total"] += 1

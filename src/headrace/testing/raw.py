@@ -86,6 +86,8 @@ def check_change(call: str, before: RawState, after: RawState, fences: dict[str,
         was = old.get((job.id, job.seq))
         if was is not None and call.startswith("enqueue") and job.fence < was.fence:
             was = None  # time took the old one away, and the new one stands where it stood
+        if was is not None and call == "replay" and was.attempt > job.attempt == 0:
+            was = None  # time buried the old one first, and replay put it back where it stood
         if was is not None:
             _hold("I7", job.fence >= was.fence, f"{call} took {job.id!r} from fence {was.fence} to {job.fence}")
             _hold("I4", job.enqueued == was.enqueued, f"{call} gave {job.id!r} another first enqueue time")

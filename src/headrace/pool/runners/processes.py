@@ -20,9 +20,10 @@ from collections.abc import Awaitable
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from ...clock import Clock
+from ...clock import FAR, Clock
 from ..call import import_path
 from ..outcome import NEVER, RETURNED, Answer, ProcessDied, Stop
+from ..recycle import Recycle
 from ..run import Run, after
 from .child import ARMOUR, main, understood
 from .threads import Threads
@@ -52,6 +53,8 @@ class Child:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         self.doomed = False
+        self.jobs = 0
+        """How many it has done."""
         self._sending = threading.Lock()
         try:
             ready = self._reply() is not None
@@ -127,9 +130,13 @@ class Child:
 class ProcessRunner:
     """Hands each run to a child that idles, or to a new one."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, name: str, clock: Clock) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str, clock: Clock, recycle: Recycle) -> None:
         self._loop = loop
         self._clock = clock
+        self._recycle = recycle
+        self._name = name
+        self._size = FAR
+        self._leaving: set[threading.Thread] = set()
         self._threads = Threads(loop, f"{name}-minder", self._perform)
         self._lock = threading.Lock()
         self._idle: list[Child] = []
@@ -163,6 +170,15 @@ class ProcessRunner:
             self._loop, after(self._clock, KILL_GRACE), lambda: child.signal(signal.SIGKILL)
         )
 
+    def keep(self, size: int) -> None:
+        self._threads.keep(size)
+        with self._lock:
+            self._size = size
+            spare = max(0, min(len(self._idle), len(self._idle) + len(self._at_work) - size))
+            idle, self._idle = self._idle[:spare], self._idle[spare:]
+        for child in idle:
+            self._let_go(child)
+
     def close(self) -> None:
         with self._lock:
             self._closed = True
@@ -173,7 +189,21 @@ class ProcessRunner:
             child.end()
         for child in idle:
             _bury(child)
+        for thread in tuple(self._leaving):
+            thread.join(2 * KILL_GRACE)
         self._threads.close()
+
+    def _let_go(self, child: Child) -> None:
+        """End it, and see it gone without making anybody wait for that."""
+        child.end()
+
+        def see_off() -> None:
+            _bury(child)
+            self._leaving.discard(thread)
+
+        thread = threading.Thread(target=see_off, name=f"{self._name}-farewell", daemon=True)
+        self._leaving.add(thread)
+        thread.start()
 
     def _perform(self, run: Run) -> Answer:
         """In a minder's thread."""
@@ -212,11 +242,16 @@ class ProcessRunner:
         with self._lock:
             run.work = None
             self._at_work.discard(child)
-            if not self._closed and not child.doomed:
+            child.jobs += 1
+            spare = len(self._idle) + len(self._at_work) >= self._size
+            if not (self._closed or child.doomed or spare or self._recycle.due(child.jobs, child.process.pid)):
                 self._idle.append(child)
                 return
-        child.end()
-        _bury(child)
+        if self._closed or child.doomed:
+            child.end()
+            _bury(child)
+        else:
+            self._let_go(child)
 
 
 def _answer(run: Run, answer: Answer | Awaitable[object]) -> None:

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
+from ...clock import FAR
 from ..outcome import NEVER, RETURNED, Answer, Raised, Stop
 from ..run import Run
 from .loop import LoopRunner
@@ -32,18 +33,30 @@ class Threads:
         self._name = name
         self._body = body
         self._idle: list[_Inbox] = []
+        self._busy = 0
+        self._size = FAR
         self._numbers = itertools.count(1)
         self._closed = False
 
     def start(self, run: Run, done: Callable[[Run, Answer | Awaitable[object]], None]) -> None:
         """Run it in a thread; ``done`` is called on the event loop."""
         inbox = self._idle.pop() if self._idle else self._grow(done)
+        self._busy += 1
         inbox.put((run.surroundings(), run))
+
+    def keep(self, size: int) -> None:
+        """So many threads are wanted from now on: idle ones beyond that end."""
+        self._size = size
+        while self._idle and len(self._idle) + self._busy > size:
+            self._idle.pop().put(None)
+
+    def forget(self) -> None:
+        """One of the busy is written off: it does not count any more."""
+        self._busy -= 1
 
     def close(self) -> None:
         self._closed = True
-        while self._idle:
-            self._idle.pop().put(None)
+        self.keep(0)
 
     def _grow(self, done: Callable[[Run, Any], None]) -> _Inbox:
         inbox: _Inbox = queue.SimpleQueue()
@@ -67,10 +80,12 @@ class Threads:
             del work, surroundings, run, answer  # an idle thread keeps nothing alive
 
     def _back(self, inbox: _Inbox, done: Callable[[Run, Any], None], run: Run, answer: Any) -> None:
-        if run.written_off or self._closed:
+        if run.written_off:
             inbox.put(None)
         else:
+            self._busy -= 1
             self._idle.append(inbox)
+            self.keep(self._size)
         done(run, answer)
 
 
@@ -91,7 +106,11 @@ class ThreadRunner:
         if why is not Stop.ASKED:
             self.zombies += 1
             run.written_off = True
+            self._threads.forget()
             run.answer(NEVER)
+
+    def keep(self, size: int) -> None:
+        self._threads.keep(size)
 
     def close(self) -> None:
         self._threads.close()

@@ -167,3 +167,14 @@ class Dead:
             queue.replay()
         assert [job.id for job in queue.dead()] == ["a", "b"]
         assert [job.id for job in queue.take_dead(1)] == ["a"]
+
+    def test_a_dead_letter_tells_when_it_died_whoever_looked_and_when(self, bench: Bench) -> None:
+        queue = bench.open(max_attempts=1, lease=30.0)
+        bury(queue, "buried")
+        buried = bench.clock.now()
+        queue.enqueue(Job(id="expired"))
+        expired = lease(queue).lease_until
+        bench.clock.advance(100.0)
+        assert [(job.id, job.died_at) for job in queue.dead()] == [("buried", buried), ("expired", expired)]
+        queue.replay()
+        assert lease(queue).died_at is None
