@@ -22,10 +22,13 @@ from .queue import AsyncQueue, Capabilities, Inspect, Queue
 
 if TYPE_CHECKING:
     from .app import App
-    from .pool import Context, Pool
+    from .pool import Balance, Context, Hours, Pool, Schedule
 
 # A producer that only enqueues needs neither asyncio's machinery nor the pool's: these come when first used.
-_LATER = {"App": "headrace.app", "Context": "headrace.pool", "Pool": "headrace.pool"}
+_LATER = {
+    "App": "headrace.app",
+    **dict.fromkeys(("Balance", "Context", "Hours", "Pool", "Schedule"), "headrace.pool"),
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -39,6 +42,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "App",
     "AsyncQueue",
+    "Balance",
     "Block",
     "Cancel",
     "Capabilities",
@@ -49,6 +53,7 @@ __all__ = [
     "DropOldest",
     "DuplicateJob",
     "HeadraceError",
+    "Hours",
     "Inspect",
     "InvalidJob",
     "Job",
@@ -59,6 +64,7 @@ __all__ = [
     "QueueFull",
     "Reject",
     "Retry",
+    "Schedule",
     "Snooze",
     "State",
     "Stats",

@@ -59,6 +59,17 @@ def test_each_pool_of_the_file_serves_its_queue(cli: Cli, queue: Queue, config: 
     assert "default (2), nightly (1 to 3)" in result.stderr
 
 
+def test_a_queue_that_no_task_goes_to_is_refused_with_its_table(
+    cli: Cli, url: str, config: Callable[[str], str]
+) -> None:
+    path = config('[[pool]]\napp = "cli_shop:app"\nqueue = "reprots"\n')
+    result = cli("worker", "--config", path, "--burst")
+    assert result.exit_code == 3
+    for text in (path, "'reprots'", "its tasks go to default, reports"):
+        assert text in result.stderr
+    assert not Path(url.removeprefix("sqlite:///")).exists()
+
+
 HANDLERS = """
 import headrace
 from headrace import Job
