@@ -243,16 +243,18 @@ class Calls:
             await self.port.call(self.store.close)
         for room in (self.store.rooms.consumers, self.store.rooms.producers):
             room.wake_all()
-        self.port.close()
+        self.handle.asynchronous.close()
 
 
 class Handle:
     """What the two faces of one handle share."""
 
-    __slots__ = ("closed",)
+    __slots__ = ("asynchronous", "closed")
 
-    def __init__(self) -> None:
+    def __init__(self, asynchronous: Port) -> None:
         self.closed = False
+        self.asynchronous = asynchronous
+        """How steps are carried out for async callers."""
 
 
 def _leased(job: Job) -> Job:

@@ -19,9 +19,8 @@ from .store import Store
 
 
 class _Face:
-    def __init__(self, store: Store, port: Port, handle: Handle, asynchronous: Port) -> None:
+    def __init__(self, store: Store, port: Port, handle: Handle) -> None:
         self._calls = Calls(store, port, handle)
-        self._asynchronous = asynchronous
 
     @property
     def settings(self) -> Settings:
@@ -53,7 +52,7 @@ class SyncQueue(_Face):
     @property
     def as_async(self) -> AsyncioQueue:
         calls = self._calls
-        return AsyncioQueue(calls.store, self._asynchronous, calls.handle, self._asynchronous)
+        return AsyncioQueue(calls.store, calls.handle.asynchronous, calls.handle)
 
     def enqueue(self, job: Job) -> Job:
         return run(self._calls.enqueue(job))
@@ -135,7 +134,7 @@ class AsyncioQueue(_Face):
 
     @property
     def as_sync(self) -> SyncQueue:
-        return SyncQueue(self._calls.store, ThreadPort(), self._calls.handle, self._asynchronous)
+        return SyncQueue(self._calls.store, ThreadPort(), self._calls.handle)
 
     async def enqueue(self, job: Job) -> Job:
         return await self._calls.enqueue(job)
@@ -211,4 +210,4 @@ class AsyncioQueue(_Face):
 
 def faces(store: Store, asynchronous: Port) -> SyncQueue:
     """A handle on ``store``; ``asynchronous`` is how its steps are carried out for async callers."""
-    return SyncQueue(store, ThreadPort(), Handle(), asynchronous)
+    return SyncQueue(store, ThreadPort(), Handle(asynchronous))

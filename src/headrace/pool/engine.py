@@ -269,7 +269,10 @@ class Engine:
             rest = self._loops.first_steps()
             self.settler.expected = False
         if rest is None:
-            await self.settler.write_here()
+            if self.settle_outage.now:
+                self.settler.wake()  # it tries again in its own time
+            else:
+                await self.settler.write_here()
             await asyncio.sleep(0)  # the others' turn
             return False
         self.settler.wake()
