@@ -285,3 +285,23 @@ def test_what_a_thread_returned_to_be_awaited_has_no_more_time_for_that() -> Non
 
     asyncio.run(main())
     assert ended == [RETURNED]
+
+
+def test_handlers_that_wait_do_not_begin_one_after_the_other() -> None:
+    begun_: list[Job] = []
+    ended: list[Ended] = []
+
+    async def handler(given: Job) -> None:
+        begun_.append(given)
+        await asyncio.sleep(0)
+
+    async def main() -> None:
+        begun(50, ended, handler)
+        await asyncio.sleep(0)
+        assert len(begun_) == 1  # it is not known yet that they wait
+        await asyncio.sleep(0)
+        assert len(begun_) == 50
+        await asyncio.sleep(0.01)
+
+    asyncio.run(main())
+    assert ended == [RETURNED] * 50

@@ -29,8 +29,8 @@ class LoopRunner:
         self._clock = clock
         self._tasks: dict[asyncio.Task[Any], Run] = {}  # the loop itself holds tasks weakly
         self._todo: _Todo = deque()
-        self._stepper: asyncio.Task[Any] | None = None
-        """The task that is about to take what is to be done."""
+        self._steppers: set[asyncio.Task[Any]] = set()
+        """The tasks that are about to take what is to be done."""
         self.zombies = 0
 
     def start(self, run: Run) -> None:
@@ -73,13 +73,16 @@ class LoopRunner:
 
     def lead(self) -> None:
         """The current task will take the first steps of what is started from here on: see ``first_steps``."""
-        self._stepper = asyncio.current_task()
+        task = asyncio.current_task()
+        assert task is not None
+        self._steppers.add(task)
 
     def first_steps(self) -> Coroutine[Any, Any, None] | None:
         """Take the first steps of what is to be done, in the current task, up to the first handler that waits. None:
         all have ended. Else the task is taken: to be awaited, and then to end with it."""
         task = asyncio.current_task()
         assert task is not None
+        self._steppers.discard(task)
         todo, untouched, rest = self._todo, holders(task), None
         while todo and rest is None:
             run, function, args, kwargs = todo.popleft()
@@ -104,19 +107,20 @@ class LoopRunner:
             run.work = None
             if holders(task) != untouched or task.cancelling():
                 rest = _nothing()
-        self._stepper = None
-        if todo:
+        # Where one waits the others will as well: a task for each, so that they need not begin one after the other.
+        for _ in range(len(todo) - len(self._steppers)):
             self._call_stepper()
         return rest
 
     def _enqueue(self, run: Run, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._todo.append((run, function, args, kwargs))
-        if self._stepper is None:
+        if not self._steppers:
             self._call_stepper()
 
     def _call_stepper(self) -> None:
         """Have a new task take what is to be done."""
-        self._stepper = task = self._loop.create_task(self._steps())
+        task = self._loop.create_task(self._steps())
+        self._steppers.add(task)
         task.add_done_callback(self._gone)
 
     async def _steps(self) -> None:
@@ -125,10 +129,12 @@ class LoopRunner:
             await rest
 
     def _gone(self, task: asyncio.Task[None]) -> None:
-        if task is self._stepper:  # somebody cancelled every task of the loop, this one before its first step
-            self._stepper = None
-            while self._todo:
-                self._todo.popleft()[0].answer(Raised(asyncio.CancelledError()))
+        if task not in self._steppers:
+            return
+        self._steppers.discard(task)
+        while self._todo and not self._steppers:
+            # Somebody cancelled every task of the loop, these before their first steps.
+            self._todo.popleft()[0].answer(Raised(asyncio.CancelledError()))
 
     async def _rest(
         self, task: asyncio.Task[Any], run: Run, surroundings: contextvars.Context, started: Started
