@@ -32,11 +32,12 @@ class Threads:
         self._loop = loop
         self._name = name
         self._body = body
+        self._inboxes: set[_Inbox] = set()
+        """Of all threads, those included that were written off."""
         self._idle: list[_Inbox] = []
         self._busy = 0
         self._size = FAR
         self._numbers = itertools.count(1)
-        self._closed = False
 
     def start(self, run: Run, done: Callable[[Run, Answer | Awaitable[object]], None]) -> None:
         """Run it in a thread; ``done`` is called on the event loop."""
@@ -55,17 +56,27 @@ class Threads:
         self._busy -= 1
 
     def close(self) -> None:
-        self._closed = True
-        self.keep(0)
+        """All end, each when it has nothing to do: also one whose answer the loop does not live to hear."""
+        self._size = 0
+        self._idle.clear()
+        for inbox in list(self._inboxes):
+            inbox.put(None)
 
     def _grow(self, done: Callable[[Run, Any], None]) -> _Inbox:
         inbox: _Inbox = queue.SimpleQueue()
+        self._inboxes.add(inbox)
         threading.Thread(
             target=self._work, args=(inbox, done), name=f"{self._name}-{next(self._numbers)}", daemon=True
         ).start()
         return inbox
 
     def _work(self, inbox: _Inbox, done: Callable[[Run, Any], None]) -> None:
+        try:
+            self._serve(inbox, done)
+        finally:
+            self._inboxes.discard(inbox)
+
+    def _serve(self, inbox: _Inbox, done: Callable[[Run, Any], None]) -> None:
         while (work := inbox.get()) is not None:
             surroundings, run = work
             answer: Answer | Awaitable[object]
