@@ -43,7 +43,7 @@ def sqlite_queue(path: str, given: dict[str, Any], *, at_once: bool) -> SyncQueu
     if synchronous not in _SYNCHRONOUS:
         raise ConfigError(f"synchronous: {synchronous!r} is none of {', '.join(_SYNCHRONOUS)}")
     patience = check.duration("busy_timeout", given.pop("busy_timeout", 15.0)) / SECOND
-    poll = check.duration("poll", given.pop("poll", 0.02), zero=False) / SECOND
+    poll = check.duration("poll", given.pop("poll", 0.04), zero=False) / SECOND
     settings = Settings.make(also=("synchronous", "busy_timeout", "poll"), **given)
     with _rooms_lock:
         rooms = _rooms.setdefault((file_key(path), settings.queue), Rooms())
