@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from .clock import to_datetime
+from .errors import DuplicateJob
 from .job import Job, State
 
 
@@ -128,3 +131,12 @@ def job_of(
         bool(cancelled),
         ref,
     )
+
+
+def refuse_duplicates(records: Sequence[Record], taken: Callable[[str], object]) -> None:
+    """DuplicateJob for the first record whose id is ``taken``, or given twice."""
+    seen: set[str] = set()
+    for record in records:
+        if record.id in seen or taken(record.id):
+            raise DuplicateJob(record.id)
+        seen.add(record.id)

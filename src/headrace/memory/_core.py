@@ -13,10 +13,10 @@ from typing import Any
 
 from ..admit import admit
 from ..clock import FAR
-from ..errors import DuplicateJob, QueueFull
+from ..errors import QueueFull
 from ..job import Job, State, Stats
 from ..overflow import DropNewest, DropOldest, Overflow
-from ..record import Record, snapshot
+from ..record import Record, refuse_duplicates, snapshot
 from ..rules import EXPIRED, TOO_LATE, TOTALS, no_room, onward
 from ..settings import Settings
 from ._dead import DeadLetters
@@ -177,7 +177,7 @@ class Core:
         over = len(self.jobs) + len(records) - self.settings.capacity
         if over > 0 and not isinstance(policy, (DropOldest, DropNewest)):
             raise self._full(len(records))
-        self._refuse_duplicates(records)
+        refuse_duplicates(records, self.jobs.__contains__)
         if over > 0 and isinstance(policy, DropNewest):
             kept = len(records) - over
             self.totals["enqueued"] += over
@@ -193,17 +193,6 @@ class Core:
             self.jobs[record.id] = record
             self._enter_line(record, record.due, now)
         self.totals["enqueued"] += len(records)
-
-    def _refuse_duplicates(self, records: Sequence[Record]) -> None:
-        for record in records:
-            if record.id in self.jobs:
-                raise DuplicateJob(record.id)
-        if len(records) > 1:
-            seen: set[str] = set()
-            for record in records:
-                if record.id in seen:
-                    raise DuplicateJob(record.id)
-                seen.add(record.id)
 
     def _full(self, wanted: int) -> QueueFull:
         return no_room(self.settings.queue, len(self.jobs), self.settings.capacity, wanted)

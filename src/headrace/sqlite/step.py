@@ -14,7 +14,7 @@ from ..clock import FAR
 from ..errors import DuplicateJob
 from ..job import Job, State
 from ..overflow import DropNewest, DropOldest
-from ..record import Record, job_of
+from ..record import Record, job_of, refuse_duplicates
 from ..rules import EXPIRED, TOO_LATE, no_room, onward
 from ..settings import Settings
 
@@ -155,7 +155,7 @@ class Step:
         if over > 0 and not makes_room:
             raise no_room(settings.queue, figures.size, settings.capacity, len(records))
         if over > 0:
-            self._refuse_duplicates(records)  # nobody makes room for what cannot come in
+            refuse_duplicates(records, self.exists)  # nobody makes room for what cannot come in
         figures.enqueued += len(records)
         if over > 0 and isinstance(settings.overflow, DropNewest):
             figures.dropped += min(over, len(records))
@@ -170,13 +170,9 @@ class Step:
         except sqlite3.IntegrityError as error:  # the unique index refused the one after the last inserted
             raise DuplicateJob(records[self.connection.total_changes - inserted].id) from error
 
-    def _refuse_duplicates(self, records: Sequence[Record]) -> None:
-        """DuplicateJob for the first record whose id is taken, or given twice."""
-        seen: set[str] = set()
-        for record in records:
-            if record.id in seen or self.connection.execute(SQL["exists"], (self.queue, record.id)).fetchone():
-                raise DuplicateJob(record.id)
-            seen.add(record.id)
+    def exists(self, id: str) -> bool:
+        """Does an unfinished job hold this id?"""
+        return self.connection.execute(SQL["exists"], (self.queue, id)).fetchone() is not None
 
     def _enter_line(self, due: int) -> int:
         """The state of a job that becomes ready at ``due``, counted."""
@@ -260,7 +256,7 @@ class Step:
             return True
         there = Step(self.connection, queue, settings, self.now - self.figures.anchor)
         there.promote()
-        if not self.connection.execute(SQL["exists"], (queue, job.id)).fetchone():
+        if not there.exists(job.id):
             there.put([admit(onward(job), settings, there.now, there.figures.skew)])
         there.save()
         self.finish(job.ref, "acked")
@@ -302,7 +298,7 @@ class Step:
             if len(chosen) >= limit:
                 break
             wanted = (ids is None or id in ids) and id not in chosen
-            if wanted and not self.connection.execute(SQL["exists"], (self.queue, id)).fetchone():
+            if wanted and not self.exists(id):
                 chosen[id] = pk
         for pk in chosen.values():
             self.change("replay", pk=pk, now=self.now, today=self.now + figures.skew)

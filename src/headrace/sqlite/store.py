@@ -79,11 +79,10 @@ class SqliteStore:
             schema.migrate(connection)
             clock = self.settings.clock
             found = connection.execute(SQL["clock_get"]).fetchone()
-            boot = getattr(clock, "boot", "virtual")
-            if found is None or found[0] != boot:
+            if found is None or found[0] != self._boot:
                 skew = 0 if found is None else found[2]
                 anchor = clock.wall() - skew - clock.steady()
-                connection.execute(SQL["clock_set"], {"boot": boot, "anchor": anchor, "skew": skew})
+                connection.execute(SQL["clock_set"], {"boot": self._boot, "anchor": anchor, "skew": skew})
             name = {"name": self.settings.queue, "salt": secrets.randbits(62)}
             connection.execute(SQL["queue_add"], name)
             number: int = connection.execute(SQL["queue_id"], (self.settings.queue,)).fetchone()[0]
@@ -94,6 +93,12 @@ class SqliteStore:
         except BaseException:
             self._database.close()
             raise
+
+    @property
+    def _boot(self) -> str:
+        """Whose steady clock it is; a virtual one has no boots."""
+        boot: str = getattr(self.settings.clock, "boot", "virtual")
+        return boot
 
     # One transaction
 
@@ -130,11 +135,10 @@ class SqliteStore:
         return (self._look(boxed) or self._write(boxed))[0]
 
     def _begin(self, connection: sqlite3.Connection) -> Step:
-        clock = self.settings.clock
-        step = Step(connection, self._queue, self.settings, clock.steady())
+        step = Step(connection, self._queue, self.settings, self.settings.clock.steady())
         if change := self._calendar_step(step.now, step.figures.skew):
             log.warning("the wall clock stepped by %+.1f s; leases and delays are not affected", change / SECOND)
-            step.calendar_stepped(change, getattr(clock, "boot", "virtual"))
+            step.calendar_stepped(change, self._boot)
         return step
 
     def _calendar_step(self, now: int, skew: int) -> int:
