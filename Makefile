@@ -9,7 +9,8 @@ BIN := .venv/bin
 ARGS ?=
 FLOOR := 95
 # The modules with the rules in them: every branch is tested.
-PURE := memory/_core memory/_dead memory/_heaps pool/balance pool/goal pool/hours pool/rates pool/retry pool/ruler pool/schedule pool/settle admit check ids text timeline waiting
+PURE := memory/_core memory/_dead memory/_delayed memory/_fifo memory/_heaps memory/_leases memory/_ready pool/balance pool/goal pool/hours pool/rates pool/retry pool/ruler pool/schedule pool/settle postgres/hint postgres/ready postgres/server_clock admit check ids text timeline waiting
+CORE := $(wildcard src/headrace/*.pxd src/headrace/*.pyx src/headrace/memory/*.py src/headrace/memory/*.pxd) $(addprefix src/headrace/,timeline.py ids.py record.py admit.py)
 comma := ,
 empty :=
 space := $(empty) $(empty)
@@ -45,8 +46,8 @@ coverage: .venv/has-test ## what the last `make test` did not reach
 bench: .venv/has-bench ## measure it on this machine
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-soak: .venv/has-test ## the long run: mixed jobs, workers killed all the time; SCALE=20 times 600 jobs
-	@HEADRACE_SOAK=$(or $(SCALE),20) $(BIN)/pytest tests/scenarios/test_soak.py -o faulthandler_timeout=0 $(ARGS)
+soak: .venv/has-test ## the long run: workers and servers killed all the time; SCALE=20 times 600 jobs, or 10,000
+	@HEADRACE_SOAK=$(or $(SCALE),20) $(BIN)/pytest tests/scenarios/test_soak.py tests/scenarios/test_pg_soak.py -o faulthandler_timeout=0 $(ARGS)
 
 docs: .venv/has-docs ## build the site into site/
 	@$(BIN)/zensical build --clean --strict
@@ -56,5 +57,6 @@ clean: ## remove all that was made here, .venv included
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache src/*.egg-info
 	@find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-.venv/has-%: pyproject.toml .ci/install
+# What is compiled is compiled anew when its source has changed.
+.venv/has-%: pyproject.toml .ci/install setup.py $(CORE)
 	@.ci/install $*

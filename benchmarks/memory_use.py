@@ -29,8 +29,12 @@ def benches(scale: Scale) -> Iterator[Bench]:
         [
             *[Case(name, partial(_child, way, count)) for name, way in zip(names, WAYS, strict=True)],
             Case("the two texts and a tuple, traced", partial(_child, "plain", count)),
+            Case("the bar: 300 and the payload", lambda: 300.0 + sys.getsizeof(bytes(PAYLOAD))),
         ],
         [
+            Ratio(
+                "a waiting job / 300 bytes beside its payload", [names[0]], ["the bar: 300 and the payload"], at_most=1
+            ),
             Ratio("a waiting job / what it holds", [names[0]], ["the two texts and a tuple, traced"]),
             Ratio("left after the peak, traced", [names[1]], [names[0]], at_most=0.05),
             Ratio("left after the peak, resident", [names[3]], [names[2]]),

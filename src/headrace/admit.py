@@ -8,13 +8,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from .check import LONGEST
-from .clock import LATEST, SECOND, to_micros
+from .clock import FAR, LATEST, SECOND, to_micros
 from .errors import InvalidJob
 from .job import Job
-from .record import Record
+from .native import storable, whole
+from .record import Record, fresh
 from .settings import Settings
 
-LOWEST, HIGHEST = -(2**31), 2**31 - 1
 LONGEST_ID = 255
 
 
@@ -25,54 +25,48 @@ def admit(job: Job, settings: Settings, now: int, skew: int) -> Record:
     """
     if not isinstance(job, Job):
         raise InvalidJob(getattr(job, "id", job), f"a queue takes headrace.Job, not {type(job).__name__}")
-    name = job.id
-    if type(name) is not str or not name:
-        raise InvalidJob(name, "the id is not a non-empty text")
+    given = job  # the same, but that the compiled core knows its type, and reads its fields as they lie
+    name = given.id if type(given.id) is str else ""
+    if not name:
+        raise InvalidJob(given.id, "the id is not a non-empty text")
     if len(name) > LONGEST_ID:
         raise InvalidJob(f"{name[:32]}…", f"the id has {len(name)} characters, {LONGEST_ID} are allowed")
-    if "\0" in name or not (name.isascii() or _encodable(name)):
+    if not storable(name):
         raise InvalidJob(name, "the id holds NUL or a lone surrogate")
-    payload = job.payload
-    if type(payload) is not bytes:
-        raise InvalidJob(name, f"the payload is {type(payload).__name__}, not bytes: encode it first")
-    if len(payload) > settings.max_payload:
+    if type(given.payload) is not bytes:
+        raise InvalidJob(name, f"the payload is {type(given.payload).__name__}, not bytes: encode it first")
+    payload = given.payload
+    most = settings.max_payload
+    if len(payload) > most:
         raise InvalidJob(
             name,
-            f"the payload has {len(payload):,} bytes, {settings.max_payload:,} are allowed (max_payload): "
+            f"the payload has {len(payload):,} bytes, {most:,} are allowed (max_payload): "
             "keep it elsewhere and enqueue where it is",
         )
-    priority = job.priority
-    if type(priority) is not int or not LOWEST <= priority <= HIGHEST:
-        raise InvalidJob(name, f"priority {priority!r} is not a whole number from {LOWEST} to {HIGHEST}")
-    attempts = settings.max_attempts if job.max_attempts is None else job.max_attempts
-    if type(attempts) is not int or not 1 <= attempts <= 1_000_000:
+    priority = given.priority
+    if not whole(priority, -(2**31), 2**31 - 1):
+        raise InvalidJob(name, f"priority {priority!r} is not a whole number from {-(2**31)} to {2**31 - 1}")
+    attempts = settings.max_attempts if given.max_attempts is None else given.max_attempts
+    if not whole(attempts, 1, 1_000_000):
         raise InvalidJob(name, f"max_attempts {attempts!r} is not a whole number from 1 to 1,000,000")
-    delay = 0 if type(job.delay) is float and job.delay == 0 else _delay(name, job.delay)
-    absolute = job.run_at is not None
-    due = now + delay
-    if job.run_at is not None:
-        if delay:
+    due = enqueued = now
+    latest = FAR
+    if type(given.delay) is not float or given.delay != 0.0:
+        due += _delay(name, given.delay)
+    absolute = given.run_at is not None
+    if absolute:
+        if due > now:
             raise InvalidJob(name, "both delay and run_at are given: give one")
         due = max(now, _moment(name, "run_at", job.run_at) - skew)
-    elif not delay and settings.default_delay:
+    elif due == now and settings.default_delay != 0.0:
         due = now + round(settings.default_delay * SECOND)
-    deadline = None
-    if job.deadline is not None:
-        deadline = _moment(name, "deadline", job.deadline)
+    if given.deadline is not None:
+        latest = _moment(name, "deadline", job.deadline)
     elif settings.default_deadline is not None:
-        deadline = min(due + skew + round(settings.default_deadline * SECOND), LATEST)
-    enqueued = now
-    if job.enqueued_at is not None:
+        latest = min(due + skew + round(settings.default_deadline * SECOND), LATEST)
+    if given.enqueued_at is not None:
         enqueued = min(now, _moment(name, "enqueued_at", job.enqueued_at) - skew)
-    return Record(name, payload, priority, attempts, enqueued, due, absolute, deadline)
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return fresh(name, payload, priority, attempts, enqueued, due, absolute, latest)
 
 
 def _delay(name: str, delay: float) -> int:

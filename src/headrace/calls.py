@@ -28,7 +28,7 @@ class Calls:
         self.handle = handle
         self.clock = store.settings.clock
 
-    def _after(self) -> None:
+    def tell(self) -> None:
         """After a step: wake whoever it made something ready for."""
         store = self.store
         consumers, producers = store.rooms.consumers, store.rooms.producers
@@ -43,7 +43,7 @@ class Calls:
 
     async def _tick(self) -> None:
         await self.port.call(self.store.tick)
-        self._after()
+        self.tell()
 
     def _until(self, timeout: float | None) -> int:
         if timeout is None:
@@ -73,7 +73,7 @@ class Calls:
             if not isinstance(policy, Block) or len(batch) > self.store.settings.capacity:
                 raise
             await self._put_when_there_is_room(batch, self._until(policy.timeout))
-        self._after()
+        self.tell()
 
     async def _put_when_there_is_room(self, batch: Sequence[Job], deadline: int) -> None:
         room, ticket = self.store.rooms.producers, self.port.ticket()
@@ -129,13 +129,12 @@ class Calls:
 
     async def _take(self, limit: int) -> list[Job]:
         taken = await self.port.take(self.store.take, limit, self._give_back)
-        self._after()
+        self.tell()
         return taken
 
     def _give_back(self, jobs: Sequence[Job]) -> None:
-        for job in jobs:
-            self.store.release(job, 0)
-        self._after()
+        self.store.release(jobs, 0)
+        self.tell()
 
     # Settling
 
@@ -146,7 +145,7 @@ class Calls:
         for job in jobs:
             _leased(job)
         lost = await self.port.call(self.store.ack, jobs)
-        self._after()
+        self.tell()
         if lost:
             raise LeaseLost(lost)
 
@@ -155,8 +154,16 @@ class Calls:
         self._settled(_leased(job), await self.port.call(self.store.nack, job, micros, describe(error)))
 
     async def release(self, job: Job, delay: float = 0.0) -> None:
+        await self.release_many((job,), delay)
+
+    async def release_many(self, jobs: Sequence[Job], delay: float = 0.0) -> None:
         micros = check.duration("release: delay", delay)
-        self._settled(_leased(job), await self.port.call(self.store.release, job, micros))
+        for job in jobs:
+            _leased(job)
+        lost = await self.port.call(self.store.release, jobs, micros)
+        self.tell()
+        if lost:
+            raise LeaseLost(lost)
 
     async def bury(self, job: Job, error: BaseException | str | None = None) -> None:
         self._settled(_leased(job), await self.port.call(self.store.bury, job, describe(error)))
@@ -182,19 +189,19 @@ class Calls:
         for job in jobs:
             _leased(job)
         held = await self.port.call(self.store.extend, jobs, micros, too_late)
-        self._after()
+        self.tell()
         return held
 
     async def cancel(self, job: Job | str) -> bool:
         if isinstance(job, str):
             removed = await self.port.call(self.store.cancel, job)
-            self._after()
+            self.tell()
             return removed
         self._settled(_leased(job), await self.port.call(self.store.abandon, job))
         return True
 
     def _settled(self, job: Job, held: bool) -> None:
-        self._after()
+        self.tell()
         if not held:
             raise LeaseLost((job,))
 
@@ -202,22 +209,22 @@ class Calls:
 
     async def stats(self) -> Stats:
         stats = await self.port.call(self.store.stats)
-        self._after()
+        self.tell()
         return stats
 
     async def find(self, id: str) -> Job | None:
         found = await self.port.call(self.store.find, id)
-        self._after()
+        self.tell()
         return found
 
     async def dead(self, limit: int = 100, after: Job | None = None) -> list[Job]:
         found = await self.port.call(self.store.dead, _count(limit), 0 if after is None else after.ref)
-        self._after()
+        self.tell()
         return found
 
     async def take_dead(self, limit: int) -> list[Job]:
         taken = await self.port.call(self.store.take_dead, _count(limit))
-        self._after()
+        self.tell()
         return taken
 
     async def replay(self, limit: int | None = None, ids: Sequence[str] | None = None) -> int:
@@ -227,7 +234,7 @@ class Calls:
             raise self._closed()
         names = None if ids is None else frozenset(ids)
         count = await self.port.call(self.store.replay, None if limit is None else _count(limit), names)
-        self._after()
+        self.tell()
         return count
 
     async def pause(self) -> None:
@@ -235,7 +242,7 @@ class Calls:
 
     async def resume(self) -> None:
         await self.port.call(self.store.set_paused, False)
-        self._after()
+        self.tell()
 
     async def close(self) -> None:
         if not self.handle.closed:

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from .errors import ConfigError
-from .faces import SyncQueue, faces
-from .ports import LoopPort
+from .faces import SyncQueue
 from .queue import AsyncQueue, Queue
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from .postgres.admin import Admin
+
+_OURS = {
+    *Settings.__struct_fields__,
+    "schema",
+    "connections",
+    "patience",
+    "poll",
+    "migrate",
+    "direct",
+    "archive",
+    "dead_keep",
+}
+"""What may stand in a postgresql:// URL besides the driver's own parameters."""
 
 
 def connect(url: str, **settings: Any) -> Queue:
@@ -30,32 +47,65 @@ def connect_async(url: str, **settings: Any) -> AsyncQueue:
 
 
 def _open(url: str, given: dict[str, Any], *, at_once: bool) -> SyncQueue:
-    scheme, path, options = _split(url)
+    scheme, path, options = split_url(url)
     given = options | given
+    if scheme == "postgresql":
+        return _postgres(path, given, at_once)
     if scheme == "memory":
-        from .memory.store import MemoryStore
+        from .memory.queue import memory_queue
 
-        return faces(MemoryStore(Settings.make(**given)), LoopPort())
+        return memory_queue(Settings.make(**given))
     from .sqlite.queue import sqlite_queue
 
     return sqlite_queue(path, given, at_once=at_once)
 
 
-def _split(url: object) -> tuple[str, str, dict[str, Any]]:
+def _postgres(url: str, given: dict[str, Any], at_once: bool) -> SyncQueue:
+    with _driver():
+        from .postgres.queue import postgres_queue
+    return postgres_queue(url, given, at_once=at_once)
+
+
+def admin(url: str) -> Admin:
+    """For the operator of the tables that a postgresql:// URL leads to. Connects when it is used."""
+    _, dsn, given = split_url(url)
+    with _driver():
+        from .postgres.admin import Admin
+    return Admin(dsn, given)
+
+
+@contextmanager
+def _driver() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "psycopg":
+            raise
+        raise ConfigError("url: postgresql:// needs a driver: pip install 'headrace[postgres]'") from None
+
+
+def split_url(url: object) -> tuple[str, str, dict[str, Any]]:
     """(scheme, path, options). The error never repeats what might be a password."""
     if not isinstance(url, str):
         raise ConfigError(f"url: {type(url).__name__} is not a text like 'sqlite:///jobs.db'")
     scheme, mark, _ = url.partition("://")
-    if scheme in ("postgresql", "postgres"):
-        raise ConfigError("url: PostgreSQL is not there yet; use sqlite:///file.db on one machine, or memory://")
-    if not mark or scheme not in ("memory", "sqlite"):
+    if scheme == "postgres":
+        scheme, url = "postgresql", url.replace("postgres", "postgresql", 1)
+    if not mark or scheme not in ("memory", "sqlite", "postgresql"):
         shown = f"{scheme}://…" if mark else "a text without ://"
-        raise ConfigError(f"url: {shown} names no backend; use memory:// or sqlite:///file.db")
+        raise ConfigError(
+            f"url: {shown} names no backend; use memory://, sqlite:///file.db or postgresql://user@host/database"
+        )
     try:
         parts = urlsplit(url)
     except ValueError as error:
         raise ConfigError(f"url: {scheme}://… cannot be read: {error}") from None
     options = {name: _value(value) for name, value in parse_qsl(parts.query, keep_blank_values=True)}
+    if scheme == "postgresql":
+        # What is not ours is for the driver: sslmode, options, application_name and the like.
+        ours = {name: value for name, value in options.items() if name in _OURS}
+        theirs = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name not in _OURS]
+        return scheme, urlunsplit(parts._replace(query=urlencode(theirs))), ours
     if scheme == "memory":
         if parts.netloc or parts.path.strip("/"):
             raise ConfigError("url: memory:// takes no host and no path: a memory queue has no name")

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, overload
 
 from .calls import Calls, Handle
 from .errors import Unsupported
 from .job import Job, Stats
 from .ports import Port, ThreadPort, run
-from .queue import Capabilities
+from .queue import AsyncWithin, Blocks, Capabilities, Suspends, Within
 from .settings import Settings
-from .store import Store
+from .store import Store, Transactional
 
 
 class _Face:
@@ -35,6 +35,19 @@ class _Face:
         if not isinstance(to, _Face):
             raise Unsupported(f"forward: {type(to).__name__} has no step in common with {self!r}")
         return Calls(to._calls.store, self._calls.port, to._calls.handle)
+
+    @overload
+    def within(self, connection: Suspends) -> AsyncWithin: ...
+    @overload
+    def within(self, connection: Blocks) -> Within: ...
+    def within(self, connection: Any) -> Within | AsyncWithin:
+        store = self._calls.store
+        if not isinstance(store, Transactional):
+            raise Unsupported(
+                f"within: {store!r} is not in your database, so no transaction of yours reaches it: "
+                "use a postgresql:// queue, or enqueue after your commit"
+            )
+        return store.within(connection, self._calls.handle)
 
     @property
     def store(self) -> Store:
@@ -83,6 +96,9 @@ class SyncQueue(_Face):
 
     def release(self, job: Job, delay: float = 0.0) -> None:
         run(self._calls.release(job, delay))
+
+    def release_many(self, jobs: Sequence[Job], delay: float = 0.0) -> None:
+        run(self._calls.release_many(jobs, delay))
 
     def bury(self, job: Job, error: BaseException | str | None = None) -> None:
         run(self._calls.bury(job, error))
@@ -165,6 +181,9 @@ class AsyncioQueue(_Face):
 
     async def release(self, job: Job, delay: float = 0.0) -> None:
         await self._calls.release(job, delay)
+
+    async def release_many(self, jobs: Sequence[Job], delay: float = 0.0) -> None:
+        await self._calls.release_many(jobs, delay)
 
     async def bury(self, job: Job, error: BaseException | str | None = None) -> None:
         await self._calls.bury(job, error)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
-from .ids import new_id
+from .chosen import module
+from .clock import to_datetime
 
 
 class State(StrEnum):
@@ -32,7 +34,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
     payload: bytes = b""
     """What the handler gets; never interpreted by the queue."""
-    id: str = msgspec.field(default_factory=new_id)
+    id: str = msgspec.field(default_factory=module("ids").new_id)
     """The idempotency key: unique among the unfinished jobs of a queue. Made, time-ordered, where not given."""
     priority: int = 0
     """The higher number goes first: -2**31 to 2**31 - 1."""
@@ -68,6 +70,38 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     ref: int = 0
     """The store's own handle for the row or record; opaque."""
 
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Job and _shown(self) == _shown(other)
+
+    def __hash__(self) -> int:
+        return hash(_shown(self))
+
+    def __repr__(self) -> str:
+        shown = zip(self.__struct_fields__, _shown(self), strict=True)
+        return f"Job({', '.join(f'{name}={value!r}' for name, value in shown)})"
+
+
+def _shown(job: Job) -> tuple[object, ...]:
+    return tuple([getattr(job, name) for name in job.__struct_fields__])
+
+
+class _Moment:
+    """A field in which a store leaves whole microseconds since 1970: a datetime is made of them for whoever looks, and
+    most never do. A job without a ``state`` comes from no store, and shows what its maker gave."""
+
+    def __init__(self, field: Any) -> None:
+        self._get = field.__get__
+
+    def __get__(self, job: Job | None, kind: type[Job]) -> Any:
+        if job is None:
+            return self
+        kept = self._get(job)
+        return to_datetime(int(kept)) if type(kept) in (float, int) and job.state is not None else kept
+
+
+for _name in ("run_at", "deadline", "enqueued_at", "lease_until", "died_at"):
+    setattr(Job, _name, _Moment(vars(Job)[_name]))
+
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of a queue at one moment: what is where, and the running totals since it was made."""
@@ -90,7 +124,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     taken: int = 0
     """Dead letters that ``take_dead`` gave away."""
     dropped: int = 0
-    """Jobs that a policy threw away: overflow, a deadline that drops, a memory queue that closed."""
+    """Jobs that a policy threw away: overflow, a deadline that drops, dead letters that were kept for long enough, a
+    memory queue that closed."""
     dead_total: int = 0
     dead_dropped: int = 0
     """Dead letters for which there was no room."""

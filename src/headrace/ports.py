@@ -65,17 +65,18 @@ class LoopPort(ThreadPort):
 
 
 class ExecutorPort(LoopPort):
-    """For async callers of a store whose steps touch a disk: one after the other in a thread of its own."""
+    """For async callers of a store whose steps touch a disk or a network: in ``threads`` of its own."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, threads: int = 1) -> None:
         self._name = name
+        self._threads = threads
         self._started: ThreadPoolExecutor | None = None
         fork.register(self)
 
     @property
     def _executor(self) -> ThreadPoolExecutor:
         if self._started is None:
-            self._started = ThreadPoolExecutor(1, thread_name_prefix=self._name)
+            self._started = ThreadPoolExecutor(self._threads, thread_name_prefix=self._name)
         return self._started
 
     def close(self) -> None:
@@ -102,18 +103,13 @@ class ExecutorPort(LoopPort):
             raise
 
     async def take(self, step: Callable[[int], list[T]], limit: int, undo: Callable[[list[T]], object]) -> list[T]:
-        taken: list[T] = []
-
-        def take() -> list[T]:
-            taken.extend(step(limit))
-            return taken
-
+        under_way = self._executor.submit(step, limit)
         try:
-            return await self.call(take)
+            return await asyncio.shield(asyncio.wrap_future(under_way))
         except asyncio.CancelledError:
             # The step may be under way. Whatever it takes goes back, right behind it in the same thread, which
             # needs no event loop for that: this one may be about to end.
-            self._executor.submit(lambda: undo(taken))
+            under_way.add_done_callback(lambda taken: taken.exception() or undo(taken.result()))
             raise
 
 

@@ -10,9 +10,10 @@ The two protocols name the same calls. Their one logic is in ``calls.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
+from contextvars import ContextVar
 from types import TracebackType
-from typing import Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self, TypeAlias, overload, runtime_checkable
 
 import msgspec
 
@@ -35,6 +36,20 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Takes a clock from the caller."""
 
 
+Settled: TypeAlias = Literal["acked", "nacked", "released", "buried"]
+
+
+class Attempt(Protocol):
+    """Somebody who settles a job when its handler has ended."""
+
+    def settled(self, job: Job, how: Settled) -> None:
+        """The handler has settled that job itself, in a transaction of its own."""
+
+
+running: ContextVar[Attempt] = ContextVar("headrace.running")
+"""Whose code runs here, where a pool runs it."""
+
+
 @runtime_checkable
 class Inspect(Protocol):
     """Looking without touching: all that a dashboard needs."""
@@ -49,6 +64,60 @@ class Inspect(Protocol):
         """Dead letters, the longest dead first, at most ``limit``, beginning behind ``after``. They stay."""
 
 
+class Blocks(Protocol):
+    """What a connection or a session of a library that blocks looks like."""
+
+    def close(self) -> None: ...
+
+
+class Suspends(Protocol):
+    """What one of an asynchronous library looks like."""
+
+    def close(self) -> Coroutine[Any, Any, object]: ...
+
+
+class Within(Protocol):
+    """The calls inside the caller's own transaction: they hold if it commits, and never were if it does not.
+
+    A full queue raises QueueFull whatever its overflow policy, and room is looked for without a lock: transactions
+    that enqueue at the same time may exceed the capacity. After an error of ours the transaction can go on."""
+
+    awaited: Literal[False]
+
+    def enqueue(self, job: Job) -> Job:
+        """As ``Queue.enqueue``; workers see the job at the commit."""
+
+    def enqueue_many(self, jobs: Iterable[Job]) -> list[Job]: ...
+    def ack(self, job: Job) -> None:
+        """As ``Queue.ack``: with the writes of the same transaction, which shall be rolled back on LeaseLost."""
+
+    def nack(self, job: Job, delay: float = 0.0, error: BaseException | str | None = None) -> None: ...
+    def release(self, job: Job, delay: float = 0.0) -> None: ...
+    def bury(self, job: Job, error: BaseException | str | None = None) -> None: ...
+    def processed(self, key: str) -> bool:
+        """Note that ``key`` is processed in this transaction: True, or False when that was noted before, so that
+        the work is done already. Waits for a transaction that is noting the same key. Keys are kept for each queue,
+        until ``forget_processed``."""
+
+    def forget_processed(self, older: float) -> int:
+        """Forget the keys that were noted ``older`` seconds ago or before; returns how many there were."""
+
+
+class AsyncWithin(Protocol):
+    """The same calls, awaited."""
+
+    awaited: Literal[True]
+
+    async def enqueue(self, job: Job) -> Job: ...
+    async def enqueue_many(self, jobs: Iterable[Job]) -> list[Job]: ...
+    async def ack(self, job: Job) -> None: ...
+    async def nack(self, job: Job, delay: float = 0.0, error: BaseException | str | None = None) -> None: ...
+    async def release(self, job: Job, delay: float = 0.0) -> None: ...
+    async def bury(self, job: Job, error: BaseException | str | None = None) -> None: ...
+    async def processed(self, key: str) -> bool: ...
+    async def forget_processed(self, older: float) -> int: ...
+
+
 @runtime_checkable
 class Queue(Inspect, Protocol):
     """A queue for sync callers, safe to share between threads."""
@@ -60,6 +129,15 @@ class Queue(Inspect, Protocol):
     @property
     def as_async(self) -> AsyncQueue:
         """The same queue for async callers."""
+
+    @overload
+    def within(self, connection: Suspends) -> AsyncWithin: ...
+    @overload
+    def within(self, connection: Blocks) -> Within: ...
+    def within(self, connection: Any) -> Within | AsyncWithin:
+        """The calls inside the transaction of ``connection``: one of psycopg, asyncpg, SQLAlchemy (a session too) or
+        Django, on the queue's own database. They block or are awaited as it does, whichever face this is.
+        Unsupported where ``capabilities.transactional`` is False; ConfigError for a connection of no use."""
 
     def enqueue(self, job: Job) -> Job:
         """Take the job in; returns it. Only the ``block`` policy waits.
@@ -101,6 +179,9 @@ class Queue(Inspect, Protocol):
 
     def release(self, job: Job, delay: float = 0.0) -> None:
         """Give the job and its attempt back: not a failure (shutdown, snooze)."""
+
+    def release_many(self, jobs: Sequence[Job], delay: float = 0.0) -> None:
+        """Release all in one round trip. LeaseLost names those that were lost; the others are released."""
 
     def bury(self, job: Job, error: BaseException | str | None = None) -> None:
         """Dead at once, whatever attempts are left."""
@@ -146,6 +227,11 @@ class AsyncQueue(Protocol):
     def as_sync(self) -> Queue:
         """The same queue for sync callers."""
 
+    @overload
+    def within(self, connection: Suspends) -> AsyncWithin: ...
+    @overload
+    def within(self, connection: Blocks) -> Within: ...
+    def within(self, connection: Any) -> Within | AsyncWithin: ...
     async def stats(self) -> Stats: ...
     async def find(self, id: str) -> Job | None: ...
     async def dead(self, limit: int = 100, after: Job | None = None) -> list[Job]: ...
@@ -159,6 +245,7 @@ class AsyncQueue(Protocol):
     async def extend(self, job: Job, seconds: float) -> Job: ...
     async def extend_many(self, jobs: Sequence[Job], seconds: float) -> list[Job]: ...
     async def release(self, job: Job, delay: float = 0.0) -> None: ...
+    async def release_many(self, jobs: Sequence[Job], delay: float = 0.0) -> None: ...
     async def bury(self, job: Job, error: BaseException | str | None = None) -> None: ...
     async def cancel(self, job: Job | str) -> bool: ...
     async def take_dead(self, limit: int) -> list[Job]: ...

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .clock import to_datetime
+from .clock import FAR
 from .errors import DuplicateJob
 from .job import Job, State
+from .layout import lay, moment
+
+STATES = (State.DELAYED, State.READY, State.INFLIGHT, State.DEAD)
+DELAYED, READY, INFLIGHT, DEAD = range(4)
+ZERO = 0.0
 
 
 class Record:
@@ -17,20 +22,45 @@ class Record:
         "absolute",
         "attempt",
         "cancelled",
-        "deadline",
         "due",
         "enqueued",
         "fence",
         "id",
         "last_error",
+        "latest",
         "max_attempts",
         "payload",
+        "place",
         "priority",
         "ref",
         "run_at",
         "seq",
-        "state",
+        "slot",
     )
+
+    id: str
+    payload: bytes
+    priority: int
+    max_attempts: int
+    enqueued: int
+    """First enqueue, queue time."""
+    due: int
+    run_at: int
+    absolute: bool
+    """``due`` was asked for by calendar, so it moves when the calendar steps."""
+    latest: int
+    """The deadline by calendar, microseconds since 1970; FAR: none."""
+    seq: int
+    slot: int
+    """Where it stands in a line, which alone knows what that means."""
+    place: int
+    """DELAYED, READY, INFLIGHT or DEAD."""
+    attempt: int
+    fence: int
+    """Of its latest lease; 0: there was none."""
+    last_error: str | None
+    cancelled: bool
+    ref: int
 
     def __init__(
         self,
@@ -43,46 +73,81 @@ class Record:
         absolute: bool = False,
         deadline: int | None = None,
     ) -> None:
-        self.id = id
-        self.payload = payload
-        self.priority = priority
-        self.max_attempts = max_attempts
-        self.enqueued = enqueued
-        """First enqueue, queue time."""
-        self.due = self.run_at = due
-        self.absolute = absolute
-        """``due`` was asked for by calendar, so it moves when the calendar steps."""
-        self.deadline = deadline
-        """By calendar, microseconds since 1970."""
-        self.seq = 0
-        self.state = State.READY
-        self.attempt = 0
-        self.fence = 0
-        self.last_error: str | None = None
-        self.cancelled = False
-        self.ref = 0
+        _fill(self, id, payload, priority, max_attempts, enqueued, due, absolute, FAR if deadline is None else deadline)
+
+    @property
+    def state(self) -> State:
+        return STATES[self.place]
+
+    @property
+    def deadline(self) -> int | None:
+        return None if self.latest == FAR else self.latest
+
+
+def fresh(
+    id: str,
+    payload: bytes,
+    priority: int,
+    max_attempts: int,
+    enqueued: int,
+    due: int,
+    absolute: bool,
+    latest: int,
+) -> Record:
+    """A new record, by the way that is the shortest when it is compiled."""
+    record = Record.__new__(Record)
+    _fill(record, id, payload, priority, max_attempts, enqueued, due, absolute, latest)
+    return record
+
+
+def _fill(
+    record: Record,
+    id: str,
+    payload: bytes,
+    priority: int,
+    max_attempts: int,
+    enqueued: int,
+    due: int,
+    absolute: bool,
+    latest: int,
+) -> None:
+    record.id = id
+    record.payload = payload
+    record.priority = priority
+    record.max_attempts = max_attempts
+    record.enqueued = enqueued
+    record.due = record.run_at = due
+    record.absolute = absolute
+    record.latest = latest
+    record.seq = record.fence = record.ref = record.attempt = 0
+    record.slot = -1
+    record.place = READY
+    record.last_error = None
+    record.cancelled = False
 
 
 def snapshot(record: Record, queue: str, salt: int, skew: int) -> Job:
     """The frozen Job that callers see."""
-    return job_of(
-        record.id,
+    shown = moment(record.enqueued + skew)
+    return lay(
         record.payload,
+        record.id,
         record.priority,
+        ZERO,
+        shown if record.run_at == record.enqueued else moment(record.run_at + skew),
+        None if record.latest == FAR else record.latest,
         record.max_attempts,
-        record.enqueued,
-        record.run_at,
-        record.deadline,
+        queue,
+        STATES[record.place],
         record.attempt,
         record.fence,
-        record.due,
+        record.fence + salt if record.fence else 0,
+        shown,
+        moment(record.due + skew) if record.place == INFLIGHT else None,
+        moment(record.due + skew) if record.place == DEAD else None,
         record.last_error,
         record.cancelled,
         record.ref,
-        state=record.state,
-        queue=queue,
-        salt=salt,
-        skew=skew,
     )
 
 
@@ -110,14 +175,14 @@ def job_of(
 
     The token is the fence plus the store's secret ``salt``: a lease of another store never fits.
     """
-    shown = to_datetime(enqueued + skew)
-    return Job(
+    shown = enqueued + skew
+    return lay(
         payload,
         id,
         priority,
         0.0,
-        shown if run_at == enqueued else to_datetime(run_at + skew),
-        None if deadline is None else to_datetime(deadline),
+        shown if run_at == enqueued else run_at + skew,
+        deadline,
         max_attempts,
         queue,
         state,
@@ -125,8 +190,8 @@ def job_of(
         fence,
         fence + salt,
         shown,
-        to_datetime(due + skew) if state is State.INFLIGHT else None,
-        to_datetime(due + skew) if state is State.DEAD else None,
+        due + skew if state is State.INFLIGHT else None,
+        due + skew if state is State.DEAD else None,
         last_error,
         bool(cancelled),
         ref,

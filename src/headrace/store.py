@@ -8,12 +8,20 @@ moves what is due.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from .job import Job, Stats
-from .queue import Capabilities
+from .queue import AsyncWithin, Capabilities, Within
 from .settings import Settings
 from .waiting import Rooms
+
+
+@runtime_checkable
+class Transactional(Protocol):
+    """A store whose steps can be taken inside a transaction of the caller's."""
+
+    def within(self, connection: object, handle: Any) -> Within | AsyncWithin:
+        """ConfigError for a connection of no use. ``handle``: what the faces share, see ``calls.Handle``."""
 
 
 class Store(Protocol):
@@ -54,7 +62,9 @@ class Store(Protocol):
         """Returns those whose lease was lost; the others are done."""
 
     def nack(self, job: Job, delay: int, error: str | None) -> bool: ...
-    def release(self, job: Job, delay: int) -> bool: ...
+    def release(self, jobs: Sequence[Job], delay: int) -> list[Job]:
+        """Returns those whose lease was lost; the others are given back."""
+
     def bury(self, job: Job, error: str | None) -> bool: ...
     def abandon(self, job: Job) -> bool:
         """Done as cancelled, by the holder of the lease."""

@@ -9,6 +9,7 @@ moment that is shown to somebody is shown in today's calendar.
 from __future__ import annotations
 
 from .clock import SECOND, Clock
+from .native import Ticks
 
 TOLERANCE = SECOND
 """Drift below this is slewing, which the steady clock shares; more is a step."""
@@ -17,23 +18,26 @@ TOLERANCE = SECOND
 class Timeline:
     """``now()`` in queue time; ``stepped()`` tells by how much the calendar has moved away since ``skew`` was set."""
 
-    __slots__ = ("_steady", "_wall", "anchor", "skew")
+    __slots__ = ("_ticks", "anchor", "skew")
 
     def __init__(self, clock: Clock) -> None:
-        self._steady = clock.steady
-        self._wall = clock.wall
+        self._ticks = Ticks(clock)
         self.anchor = clock.wall() - clock.steady()
         self.skew = 0
 
     def now(self) -> int:
-        return self._steady() + self.anchor
+        return self._ticks.steady() + self.anchor
+
+    def roughly(self) -> int:
+        """``now()``, late by less than a second where that is cheaper: for what is decided long before or after."""
+        return self._ticks.roughly() + self.anchor
 
     def stepped(self, now: int) -> int:
         """Microseconds that the wall clock has stepped forward (or back, negative)."""
-        return step(self._wall(), now, self.skew)
+        return step(self._ticks.wall(), now, self.skew)
 
 
 def step(wall: int, now: int, skew: int) -> int:
     """By how much the calendar has stepped: its distance from ``now + skew``, when that is no mere drift."""
     change = wall - now - skew
-    return change if abs(change) > TOLERANCE else 0
+    return change if change > TOLERANCE or change < -TOLERANCE else 0

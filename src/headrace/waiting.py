@@ -118,10 +118,11 @@ class Source(Protocol):
 
 
 class Room:
-    """A line of tickets, first come first served."""
+    """A line of tickets, first come first served. ``occupied``: the rooms, this one and others, that are not empty."""
 
-    def __init__(self) -> None:
+    def __init__(self, occupied: set[Room] | None = None) -> None:
         self._lock = threading.Lock()
+        self._occupied = set() if occupied is None else occupied
         self.tickets: OrderedDict[Ticket, None] = OrderedDict()
         self._under_way: Ticket | None = None
         self._owner: Ticket | None = None
@@ -130,6 +131,7 @@ class Room:
     def enter(self, ticket: Ticket) -> None:
         with self._lock:
             self.tickets[ticket] = None
+            self._occupied.add(self)
             if self._owner is None:
                 self._owner = ticket
 
@@ -142,9 +144,14 @@ class Room:
                 if more or ticket.signalled:
                     self._wake_head()
             self._hand_on(ticket)
+            if not self.tickets:
+                self._occupied.discard(self)
 
     def notify(self) -> None:
         """There is something: wake the head of the line, unless somebody is under way already."""
+        under_way = self._under_way
+        if under_way is not None and under_way.signalled:
+            return  # it looks again before it sleeps, and if it leaves it passes the wake on
         if self.tickets:
             with self._lock:
                 if self._under_way is None:
@@ -223,10 +230,12 @@ class Rooms:
     """Where the consumers of a queue wait for jobs, and its producers for room."""
 
     def __init__(self) -> None:
-        self.consumers = Room()
-        self.producers = Room()
+        self.waiting: set[Room] = set()
+        """The rooms in which somebody is: while it is empty, nobody has to be told anything."""
+        self.clear()
 
     def clear(self) -> None:
         """Begin anew in a forked child: whoever waited here waits in the parent."""
-        self.consumers = Room()
-        self.producers = Room()
+        self.waiting.clear()
+        self.consumers = Room(self.waiting)
+        self.producers = Room(self.waiting)

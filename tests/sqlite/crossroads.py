@@ -99,6 +99,7 @@ CALLS: dict[str, tuple[float, Callable[[Scene, Path], None]]] = {
     "nack_cancelled": (0, on(lambda q, held: q.nack(held["unwanted"], error="over"))),
     "release": (0, on(lambda q, held: q.release(held["held1"]))),
     "release_delayed": (0, on(lambda q, held: q.release(held["held1"], delay=7.0))),
+    "release_many": (0, on(lambda q, held: q.release_many(list(held.values())))),
     "bury": (0, on(lambda q, held: q.bury(held["held1"], error="no"))),
     "bury_dropped": (0, on(lambda q, held: q.bury(held["held1"], error="no"), dead_capacity=2)),
     "extend": (0, on(lambda q, held: q.extend_many(list(held.values()), 60.0))),

@@ -1,9 +1,8 @@
-"""The rules of the queue over plain dictionaries and heaps: no I/O, no lock, no clock; ``now`` comes in.
+"""The rules of the queue over a table and lines: no I/O, no lock, no clock; ``now`` comes in.
 
-Every unfinished record is in ``jobs`` (by id) exactly once, and its ``state`` says where it is; the heaps only
-order ids. ``due`` of a delayed record is when it becomes ready, of one in flight when its lease is over: both
-wait on the same line, and ``soonest`` is a moment before which nothing on it can be due. Every call begins with
-``promote``, which costs one comparison while that moment has not come.
+Every unfinished record is in ``jobs`` (by id) exactly once, and in one of three lines: ``delayed``, ``ready`` and
+``leases``; its ``place`` says in which. Every call begins with ``promote``, which moves what is due, and costs one
+comparison while ``soonest`` has not come: a moment before which nothing can be due.
 """
 
 from __future__ import annotations
@@ -14,15 +13,22 @@ from typing import Any
 from ..admit import admit
 from ..clock import FAR
 from ..errors import QueueFull
-from ..job import Job, State, Stats
+from ..job import Job, Stats
+from ..native import same
 from ..overflow import DropNewest, DropOldest, Overflow
-from ..record import Record, refuse_duplicates, snapshot
+from ..record import DEAD, DELAYED, INFLIGHT, READY, Record, refuse_duplicates, snapshot
 from ..rules import EXPIRED, TOO_LATE, TOTALS, no_room, onward
 from ..settings import Settings
 from ._dead import DeadLetters
-from ._heaps import Entry, LazyHeap
+from ._delayed import Block, Delayed
+from ._leases import Leases
+from ._ready import Ready
+from ._table import Table
 
-DELAYED, READY, INFLIGHT, DEAD = State.DELAYED, State.READY, State.INFLIGHT, State.DEAD
+FEW = 32
+"""A due block of no more records is moved one by one: quicker than keeping it."""
+TIDY = 1000
+"""Jobs between two moments at which an empty table is made small."""
 
 
 class Core:
@@ -30,60 +36,42 @@ class Core:
 
     def __init__(self, settings: Settings, *, salt: int, fence: int = 0) -> None:
         self.settings = settings
+        self.queue = settings.queue
+        self.capacity = settings.capacity
         self.lease = settings.lease_us
         self.salt = salt
         self.fence = fence
-        self.seq = 0
+        self.seq = self.tidy = 0
         self.skew = 0
         self.paused = False
-        self.jobs: dict[str, Record] = {}
-        self.waiting = LazyHeap(self._is_ready)
-        self.ages = LazyHeap(self._is_ready)
-        self.delayed = LazyHeap(self._is_delayed)
-        self.delayed_ages = LazyHeap(self._is_delayed_since)
-        self.leases = LazyHeap(self._is_leased)
+        self.jobs = Table()
+        self.ready = Ready(self.jobs)
+        self.delayed = Delayed()
+        self.leases = Leases(self.jobs)
         self.soonest = FAR
+        self.moved = -FAR
+        """When ``promote`` last moved something: what is delayed until then is ready, in a block that fell due."""
         self.by_calendar = False
         """Some delayed job may have been asked for by calendar."""
-        self.ready_count = self.delayed_count = self.inflight_count = 0
         limit = settings.dead_capacity
         self.dead = DeadLetters(settings.capacity if limit is None else limit)
         self.totals: dict[str, Any] = dict.fromkeys(TOTALS, 0)
-
-    # Is what a heap entry stands for still so?
-
-    def _is_ready(self, entry: Entry) -> bool:
-        record = self.jobs.get(entry[2])
-        return record is not None and record.seq == entry[1] and record.state is READY
-
-    def _is_delayed(self, entry: Entry) -> bool:
-        record = self.jobs.get(entry[2])
-        return record is not None and record.due == entry[0] and record.state is DELAYED and record.seq == entry[1]
-
-    def _is_delayed_since(self, entry: Entry) -> bool:
-        record = self.jobs.get(entry[2])
-        return record is not None and record.seq == entry[1] and record.state is DELAYED
-
-    def _is_leased(self, entry: Entry) -> bool:
-        record = self.jobs.get(entry[2])
-        return record is not None and record.due == entry[0] and record.state is INFLIGHT and record.seq == entry[1]
+        self.enqueued = self.acked = 0
+        """Two totals that are counted too often for a dictionary."""
 
     # Moves between the places. Each leaves one and enters one (I1).
 
-    def _enter_ready(self, record: Record) -> None:
-        record.state = READY
-        self.ready_count += 1
-        self.waiting.push((-record.priority, record.seq, record.id))
-        self.ages.push((record.enqueued, record.seq, record.id))
-
     def _enter_delayed(self, record: Record, due: int) -> None:
-        record.state = DELAYED
+        record.place = DELAYED
         record.due = record.run_at = due
-        self.delayed_count += 1
-        self.delayed.push((due, record.seq, record.id))
-        self.delayed_ages.push((record.enqueued, record.seq, record.id))
-        self.soonest = min(self.soonest, due)
-        self.by_calendar |= record.absolute
+        self.delayed.add(record)
+        if due < self.soonest:
+            self.soonest = due
+        if record.absolute:
+            self.by_calendar = True
+
+    def _enter_ready(self, record: Record) -> None:
+        self.ready.push(record)
 
     def _enter_line(self, record: Record, due: int, now: int) -> None:
         """Ready at once when ``due`` has come, else delayed."""
@@ -94,26 +82,25 @@ class Core:
             self._enter_delayed(record, due)
 
     def _leave(self, record: Record) -> None:
-        """Out of its heap, from the middle; the caller says where it goes."""
-        state, record.state = record.state, DEAD  # in no heap: a sweep that happens now must see that
-        if state is INFLIGHT:
-            self.inflight_count -= 1
-            self.leases.forget()
-        elif state is READY:
-            self.ready_count -= 1
-            self.waiting.forget()
-            self.ages.forget()
+        """Out of its line, from the middle; the caller says where it goes."""
+        if record.place == INFLIGHT:
+            self.leases.remove(record)
+        elif record.place == READY:
+            self.ready.remove(record)
         else:
-            self.delayed_count -= 1
-            self.delayed.forget()
-            self.delayed_ages.forget()
+            self.delayed.remove(record)
+
+    def _bring(self, record: Record) -> None:
+        """One that fell due in a block is made like any other that is ready, before somebody touches it."""
+        if record.place == DELAYED and record.due <= self.moved:
+            self.ready.bring(record)
 
     def _bury(self, record: Record, error: str | None, died: int) -> None:
         """Into the dead letters; the id is free again. When they are full, the oldest stay."""
         self._free(record)
         if error is not None:
             record.last_error = error
-        record.state = DEAD
+        record.place = DEAD
         record.due = died
         self.totals["dead_total"] += 1
         if not self.dead.add(record):
@@ -125,9 +112,15 @@ class Core:
 
     def _free(self, record: Record) -> None:
         """The id is free again."""
-        del self.jobs[record.id]
-        if not self.jobs:
-            self.jobs.clear()  # a dictionary that was large once keeps its table until it is told
+        self.jobs.leave(record)
+        if len(self.jobs) == 0:
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """A table that was large once keeps its room until it is told."""
+        if self.seq > self.tidy:
+            self.jobs.clear()
+            self.tidy = self.seq + TIDY
 
     def _retry(self, record: Record, due: int, now: int, error: str | None) -> None:
         """After a failed attempt, its lease given up already: cancelled if somebody asked for that, back in
@@ -145,63 +138,93 @@ class Core:
 
     def promote(self, now: int) -> None:
         """Everything that is due, in one call: delayed jobs become ready, leases that are over end."""
-        if now < self.soonest:
-            return
-        while (entry := self.delayed.peek()) is not None and entry[0] <= now:
-            self.delayed.pop()
-            self.delayed_count -= 1
-            self._enter_ready(self.jobs[entry[2]])
-            self.delayed_ages.forget()
-        while (entry := self.leases.peek()) is not None and entry[0] <= now:
-            self.leases.pop()
-            self.inflight_count -= 1
-            self.totals["expired_leases"] += 1
-            self._retry(self.jobs[entry[2]], entry[0], now, EXPIRED)
-        heads = (self.delayed.peek(), self.leases.peek())
-        self.by_calendar &= heads[0] is not None
-        self.soonest = min((entry[0] for entry in heads if entry is not None), default=FAR)
+        if now >= self.soonest:
+            self._promote(now)
 
-    def step(self, change: int) -> None:
+    def _promote(self, now: int) -> None:
+        while (block := self.delayed.due_block(now)) is not None:
+            if len(block.records) > FEW:
+                self.ready.push_block(block)
+            else:
+                self._move(block)
+        self.moved = now
+        for record in self.leases.over(now):
+            self.totals["expired_leases"] += 1
+            self._retry(record, record.due, now, EXPIRED)
+        if not self.delayed.count:
+            self.by_calendar = False
+        self.soonest = min(self.delayed.soonest(), self.leases.soonest())
+
+    def _move(self, block: Block) -> None:
+        for record in block.records:
+            self._enter_ready(record)
+
+    def step(self, change: int, now: int) -> None:
         """The calendar stepped by ``change``: what was asked for by calendar moves with it, nothing else."""
         self.skew += change
-        moved = [record for record in self.jobs.values() if record.state is DELAYED and record.absolute]
-        for record in moved:
+        for record in [record for record in self.delayed.all() if record.absolute]:
             self._leave(record)
-            self._enter_delayed(record, record.due - change)
+            self._enter_line(record, record.due - change, now)
 
     # The calls.
 
     def put(self, records: Sequence[Record], policy: Overflow, now: int) -> None:
         """All or none. QueueFull also where the policy is to wait: the caller waits and tries again."""
         self.promote(now)
-        over = len(self.jobs) + len(records) - self.settings.capacity
+        over = len(self.jobs) + len(records) - self.capacity
         if over > 0 and not isinstance(policy, (DropOldest, DropNewest)):
             raise self._full(len(records))
         refuse_duplicates(records, self.jobs.__contains__)
         if over > 0 and isinstance(policy, DropNewest):
             kept = len(records) - over
-            self.totals["enqueued"] += over
+            self.enqueued += over
             self.totals["dropped"] += over
             records = records[: max(kept, 0)]
         elif over > 0:
-            if over > self.ready_count + self.delayed_count:
+            if over > self.ready.count + self.delayed.count:
                 raise self._full(len(records))
             self._drop_oldest(over)
         for record in records:
-            self.seq += 1
-            record.seq = self.seq
-            self.jobs[record.id] = record
-            self._enter_line(record, record.due, now)
-        self.totals["enqueued"] += len(records)
+            self.jobs.enter(record)
+            self._add(record, now)
+
+    def put_one(self, record: Record, now: int) -> bool:
+        """The plain case of ``put``. False, and nothing is changed: it takes a closer look."""
+        self.promote(now)
+        if len(self.jobs) >= self.capacity or not self.jobs.enter(record):
+            return False
+        self._add(record, now)
+        return True
+
+    def put_many(self, records: list[Record], now: int) -> bool:
+        """As ``put_one``, for all of them or none."""
+        self.promote(now)
+        if len(self.jobs) + len(records) > self.capacity:
+            return False
+        for done, record in enumerate(records):
+            if not self.jobs.enter(record):
+                for added in records[:done]:
+                    self._leave(added)
+                    self._free(added)
+                self.enqueued -= done
+                return False
+            self._add(record, now)
+        return True
+
+    def _add(self, record: Record, now: int) -> None:
+        self.seq += 1
+        record.seq = self.seq
+        self.enqueued += 1
+        self._enter_line(record, record.due, now)
 
     def _full(self, wanted: int) -> QueueFull:
-        return no_room(self.settings.queue, len(self.jobs), self.settings.capacity, wanted)
+        return no_room(self.queue, len(self.jobs), self.capacity, wanted)
 
     def _drop_oldest(self, count: int) -> None:
         for _ in range(count):
-            entry = self.ages.peek() or self.delayed_ages.peek()
-            assert entry is not None
-            record = self.jobs[entry[2]]
+            record = self.ready.oldest() or self.delayed.oldest()
+            assert record is not None
+            self._bring(record)
             self._leave(record)
             self._finish(record, "dropped")
 
@@ -209,28 +232,31 @@ class Core:
         """Lease up to ``limit`` jobs, in order."""
         self.promote(now)
         taken: list[Job] = []
+        while len(taken) < limit and (job := self._next(now)) is not None:
+            taken.append(job)
+        return taken
+
+    def take_one(self, now: int) -> Job | None:
+        self.promote(now)
+        return self._next(now)
+
+    def _next(self, now: int) -> Job | None:
+        """Lease the job whose turn it is."""
         if self.paused:
-            return taken
-        until = now + self.lease
-        today = now + self.skew
-        while len(taken) < limit and (entry := self.waiting.pop()) is not None:
-            record = self.jobs[entry[2]]
-            record.state = INFLIGHT
-            self.ready_count -= 1
-            self.ages.forget()
-            if record.deadline is not None and today > record.deadline:
+            return None
+        while (record := self.ready.pop()) is not None:
+            if now + self.skew > record.latest:
                 self._miss(record, now)
                 continue
             record.attempt += 1
             self.fence += 1
             record.fence = self.fence
-            record.due = until
-            self.inflight_count += 1
-            self.leases.push((until, record.seq, record.id))
-            taken.append(snapshot(record, self.settings.queue, self.salt, self.skew))
-        if taken:
-            self.soonest = min(self.soonest, until)
-        return taken
+            record.due = now + self.lease
+            self.leases.add(record)
+            if record.due < self.soonest:
+                self.soonest = record.due
+            return snapshot(record, self.queue, self.salt, self.skew)
+        return None
 
     def _miss(self, record: Record, now: int) -> None:
         self.totals["deadline_missed"] += 1
@@ -242,10 +268,15 @@ class Core:
     def _held(self, job: Job, now: int, too_late: int = 1) -> Record | None:
         """The record, if ``job``'s lease still holds it: the token decides, never the id alone."""
         self.promote(now)
-        record = self.jobs.get(job.id)
-        if record is not None and record.state is INFLIGHT and record.fence + self.salt == job.token:
+        record = self._holder(job)
+        if record is None:
+            self.totals["ack_too_late"] += too_late
+        return record
+
+    def _holder(self, job: Job) -> Record | None:
+        record = self.jobs.find(job.id)
+        if record is not None and record.place == INFLIGHT and same(record.fence + self.salt, job.token):
             return record
-        self.totals["ack_too_late"] += too_late
         return None
 
     def _give_up(self, job: Job, now: int) -> Record | None:
@@ -258,8 +289,24 @@ class Core:
     def ack(self, job: Job, now: int) -> bool:
         if (record := self._give_up(job, now)) is None:
             return False
-        self._finish(record, "acked")
+        self._free(record)
+        self.acked += 1
         return True
+
+    def ack_one(self, job: Job, now: int) -> bool:
+        """As ``ack``, but that a lost lease is not counted."""
+        self.promote(now)
+        record = self._holder(job)
+        if record is None:
+            return False
+        self.leases.remove(record)
+        self._free(record)
+        self.acked += 1
+        return True
+
+    def ack_all(self, jobs: Sequence[Job], now: int) -> list[Job]:
+        """Those whose lease was lost."""
+        return [job for job in jobs if not self.ack(job, now)]
 
     def nack(self, job: Job, delay: int, error: str | None, now: int) -> bool:
         if (record := self._give_up(job, now)) is None:
@@ -302,26 +349,32 @@ class Core:
         if not record.cancelled and job.id not in to.jobs:
             to.put([admit(onward(job), to.settings, then, to.skew)], to.settings.overflow, then)
         self._leave(record)
-        self._finish(record, "cancelled" if record.cancelled else "acked")
+        if record.cancelled:
+            self._finish(record, "cancelled")
+        else:
+            self._free(record)
+            self.acked += 1
         return True
 
     def extend(self, job: Job, duration: int, too_late: int, now: int) -> Job | None:
         if (record := self._held(job, now, too_late)) is None:
             return None
+        self.leases.remove(record)
         record.due = now + duration
-        self.leases.forget()
-        self.leases.push((record.due, record.seq, record.id))
-        self.soonest = min(self.soonest, record.due)
-        return snapshot(record, self.settings.queue, self.salt, self.skew)
+        self.leases.add(record)
+        if record.due < self.soonest:
+            self.soonest = record.due
+        return snapshot(record, self.queue, self.salt, self.skew)
 
     def cancel(self, id: str, now: int) -> bool:
         self.promote(now)
-        record = self.jobs.get(id)
+        record = self.jobs.find(id)
         if record is None:
             return False
-        if record.state is INFLIGHT:
+        if record.place == INFLIGHT:
             record.cancelled = True
             return False
+        self._bring(record)
         self._leave(record)
         self._finish(record, "cancelled")
         return True
@@ -331,7 +384,7 @@ class Core:
         found: list[Job] = []
         if limit > 0:
             for record in self.dead.since(after + 1):
-                found.append(snapshot(record, self.settings.queue, self.salt, self.skew))
+                found.append(snapshot(record, self.queue, self.salt, self.skew))
                 if len(found) == limit:
                     break
         return found
@@ -345,7 +398,7 @@ class Core:
 
     def replay(self, limit: int | None, ids: frozenset[str] | None, now: int) -> int:
         self.promote(now)
-        room = self.settings.capacity - len(self.jobs)
+        room = self.capacity - len(self.jobs)
         limit = room if limit is None else min(limit, room)
         chosen: list[Record] = []
         names: set[str] = set()
@@ -361,19 +414,20 @@ class Core:
             record.seq = self.seq
             record.ref = record.attempt = 0
             record.absolute = record.cancelled = False
-            if record.deadline is not None and now + self.skew > record.deadline:
-                record.deadline = None  # it is wanted although it is late
-            self.jobs[record.id] = record
+            if now + self.skew > record.latest:
+                record.latest = FAR  # it is wanted although it is late
+            self.jobs.enter(record)
             self._enter_line(record, now, now)
         return len(chosen)
 
     def find(self, id: str, now: int) -> Job | None:
         self.promote(now)
-        record = self.jobs.get(id)
+        record = self.jobs.find(id)
         if record is None:
-            dead = (self.dead[serial] for serial in reversed(self.dead) if self.dead[serial].id == id)
-            record = next(dead, None)
-        return None if record is None else snapshot(record, self.settings.queue, self.salt, self.skew)
+            record = self.dead.last(id)
+        else:
+            self._bring(record)
+        return None if record is None else snapshot(record, self.queue, self.salt, self.skew)
 
     def pause(self, paused: bool, now: int) -> None:
         self.promote(now)
@@ -381,22 +435,23 @@ class Core:
 
     def drop_delayed(self) -> int:
         """The end of a queue that cannot keep what is not due yet."""
-        names = [record for record in self.jobs.values() if record.state is DELAYED]
-        for record in names:
+        gone = self.delayed.all()
+        for record in gone:
             self._leave(record)
             self._finish(record, "dropped")
-        return len(names)
+        return len(gone)
 
     def stats(self, now: int) -> Stats:
         self.promote(now)
-        oldest = self.ages.peek()
+        oldest = self.ready.oldest()
+        totals = self.totals | {"enqueued": self.enqueued, "acked": self.acked}
         return Stats(
-            ready=self.ready_count,
-            delayed=self.delayed_count,
-            inflight=self.inflight_count,
+            ready=self.ready.count,
+            delayed=self.delayed.count,
+            inflight=self.leases.count,
             dead=len(self.dead),
-            oldest_ready=0.0 if oldest is None else (now - oldest[0]) / 1_000_000,
-            capacity=self.settings.capacity,
+            oldest_ready=0.0 if oldest is None else (now - oldest.enqueued) / 1_000_000,
+            capacity=self.capacity,
             paused=self.paused,
-            **self.totals,
+            **totals,
         )

@@ -33,3 +33,10 @@ class DeadLetters(dict[int, Record]):
         for number in range(max(serial, self.first), self.next):
             if number in self:
                 yield self[number]
+
+    def last(self, id: str) -> Record | None:
+        """The letter of that name that died last."""
+        for serial in reversed(self):
+            if self[serial].id == id:
+                return self[serial]
+        return None

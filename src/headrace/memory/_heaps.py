@@ -20,45 +20,45 @@ _FEW = 64
 class LazyHeap:
     """A min-heap of entries, some of which may no longer stand for anything: ``alive(entry)`` tells."""
 
-    __slots__ = ("_alive", "_entries", "_stale")
+    __slots__ = ("alive", "entries", "stale")
 
     def __init__(self, alive: Callable[[Entry], bool]) -> None:
-        self._alive = alive
-        self._entries: list[Entry] = []
-        self._stale = 0
+        self.alive = alive
+        self.entries: list[Entry] = []
+        self.stale = 0
 
     def push(self, entry: Entry) -> None:
-        heappush(self._entries, entry)
+        heappush(self.entries, entry)
 
     def peek(self) -> Entry | None:
         """The smallest living entry."""
-        entries = self._entries
+        entries = self.entries
         while entries:
-            if self._alive(entries[0]):
+            if self.alive(entries[0]):
                 return entries[0]
             heappop(entries)
-            self._stale -= 1
+            self.stale -= 1
         return None
 
     def pop(self) -> Entry | None:
         """Take out the smallest living entry."""
-        entries = self._entries
+        entries = self.entries
         while entries:
             entry = heappop(entries)
-            if self._alive(entry):
+            if self.alive(entry):
                 return entry
-            self._stale -= 1
+            self.stale -= 1
         return None
 
     def forget(self) -> None:
         """One entry stands for nothing from now on."""
-        self._stale += 1
-        if self._stale > _FEW and self._stale * 2 > len(self._entries):
+        self.stale += 1
+        if self.stale > _FEW and self.stale * 2 > len(self.entries):
             # A set: a record that came back under the same key has made its old tombstone live again.
-            self._entries = list({entry for entry in self._entries if self._alive(entry)})
-            heapify(self._entries)
-            self._stale = 0
+            self.entries = list({entry for entry in self.entries if self.alive(entry)})
+            heapify(self.entries)
+            self.stale = 0
 
     def __len__(self) -> int:
         """Entries held, tombstones included."""
-        return len(self._entries)
+        return len(self.entries)

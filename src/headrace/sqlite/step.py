@@ -247,6 +247,19 @@ class Step:
         self.figures.ack_too_late += len(lost)
         return lost
 
+    def release(self, jobs: Sequence[Job], delay: int) -> list[Job]:
+        """Those whose lease was lost."""
+        lost = []
+        for job in jobs:
+            held = self.held(job)
+            if held is None:
+                lost.append(job)
+            elif held[2]:
+                self.finish(job.ref, "cancelled")
+            else:
+                self.put_back(job.ref, held[0] - 1, self.now + delay, None)
+        return lost
+
     def forward(self, job: Job, queue: int, settings: Settings) -> bool:
         """Done here and put into another queue of the file; done as cancelled if somebody asked for that."""
         if (held := self.held(job)) is None:

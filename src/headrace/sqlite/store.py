@@ -205,16 +205,8 @@ class SqliteStore:
 
         return self._write(work)
 
-    def release(self, job: Job, delay: int) -> bool:
-        def work(step: Step) -> bool:
-            held = step.held(job)
-            if held is not None and held[2]:
-                step.finish(job.ref, "cancelled")
-            elif held is not None:
-                step.put_back(job.ref, held[0] - 1, step.now + delay, None)
-            return held is not None
-
-        return self._write(work)
+    def release(self, jobs: Sequence[Job], delay: int) -> list[Job]:
+        return self._write(lambda step: step.release(jobs, delay))
 
     def bury(self, job: Job, error: str | None) -> bool:
         def work(step: Step) -> bool:

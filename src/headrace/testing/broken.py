@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from ..faces import faces
-from ..job import Job, State
+from ..job import Job
 from ..memory._core import Core
 from ..memory.store import MemoryStore
 from ..overflow import Overflow
 from ..ports import LoopPort, T
 from ..queue import Queue
-from ..record import Record
+from ..record import INFLIGHT, READY, Record
 from ..rules import EXPIRED
 from ..settings import Settings
 from ..waiting import Room, Ticket
@@ -78,14 +78,14 @@ class AckIsNotFenced(Core):
     def _held(self, job: Job, now: int, too_late: int = 1) -> Record | None:
         self.promote(now)
         record = self.jobs.get(job.id)
-        return record if record is not None and record.state is State.INFLIGHT else None
+        return record if record is not None and record.place == INFLIGHT else None
 
 
 @_core("extend needs the lease too (F02)", "Settling")
 class ExtendIgnoresTheFence(Core):
     def extend(self, job: Job, duration: int, too_late: int, now: int) -> Job | None:
         record = self.jobs.get(job.id)
-        if record is not None and record.state is State.INFLIGHT:
+        if record is not None and record.place == INFLIGHT:
             job = replace(job, token=record.fence + self.salt)
         return super().extend(job, duration, too_late, now)
 
@@ -156,6 +156,21 @@ class ReleaseBurnsTheAttempt(Core):
         return held
 
 
+class StopsAtTheFirstLost(MemoryStore):
+    def release(self, jobs: Sequence[Job], delay: int) -> list[Job]:
+        for number, job in enumerate(jobs):
+            if super().release((job,), delay):
+                return list(jobs[number:])
+        return []
+
+
+BROKEN["StopsAtTheFirstLost"] = Broken(
+    "release_many releases all but the lost",
+    "Settling",
+    lambda **settings: faces(StopsAtTheFirstLost(Settings.make(**settings)), LoopPort()),
+)
+
+
 @_core("a replay starts with no attempt", "Dead")
 class ReplayKeepsTheAttempts(Core):
     def replay(self, limit: int | None, ids: frozenset[str] | None, now: int) -> int:
@@ -180,17 +195,13 @@ class ExpiredLeasesAreRetriedForEver(Core):
 @_core("every call moves everything that is due (I2c)", "Timing")
 class PromotesOneJobACall(Core):
     def promote(self, now: int) -> None:
-        while (entry := self.delayed.peek()) is not None and entry[0] <= now:
-            self.delayed.pop()
-            self.delayed_count -= 1
-            self._enter_ready(self.jobs[entry[2]])
-            break
-        while (entry := self.leases.peek()) is not None and entry[0] <= now:
-            self.leases.pop()
-            self.inflight_count -= 1
+        for record in self.delayed.all()[:1]:
+            if record.due <= now:
+                self.delayed.remove(record)
+                self._enter_ready(record)
+        for record in self.leases.over(now)[:1]:
             self.totals["expired_leases"] += 1
-            self._retry(self.jobs[entry[2]], now, now, EXPIRED)
-            break
+            self._retry(record, now, now, EXPIRED)
 
 
 @_core("at exactly run_at a job is ready, at exactly lease_until a lease is over", "States")
@@ -280,8 +291,8 @@ class BatchesAreOneTooMany(Core):
 
 @_core("ack frees the id (I2b)", "Settling")
 class AckLeaksTheId(Core):
-    def _finish(self, record: Record, total: str) -> None:
-        self.totals[total] += 1
+    def _free(self, record: Record) -> None:
+        pass
 
 
 @_core("ids of unfinished jobs are unique (F08)", "States")
@@ -306,12 +317,12 @@ class BatchesAreStoredByHalves(Core):
 @_core("capacity counts what is in flight (I6)", "Full")
 class CapacityForgetsWhatRuns(Core):
     def put(self, records: Sequence[Record], policy: Overflow, now: int) -> None:
-        settings = self.settings
-        self.settings = replace(settings, capacity=settings.capacity + self.inflight_count)
+        capacity = self.capacity
+        self.capacity += self.leases.count
         try:
             super().put(records, policy, now)
         finally:
-            self.settings = settings
+            self.capacity = capacity
 
 
 @_core("what a policy drops is counted (C)", "Full")
@@ -326,7 +337,7 @@ class DropOldestDropsTheNewest(Core):
     def _drop_oldest(self, count: int) -> None:
         for _ in range(count):
             record = max(
-                (record for record in self.jobs.values() if record.state is not State.INFLIGHT),
+                (record for record in self.jobs.values() if record.place != INFLIGHT),
                 key=lambda record: (record.enqueued, record.seq),
             )
             self._leave(record)
@@ -345,12 +356,12 @@ class ReplayLeavesACopyDead(Core):
 @_core("a replay heeds the capacity (I6)", "Dead")
 class ReplayOverfills(Core):
     def replay(self, limit: int | None, ids: frozenset[str] | None, now: int) -> int:
-        settings = self.settings
-        self.settings = replace(settings, capacity=settings.capacity * 10)
+        capacity = self.capacity
+        self.capacity *= 10
         try:
             return super().replay(limit, ids, now)
         finally:
-            self.settings = settings
+            self.capacity = capacity
 
 
 # Dead letters, pause, cancel, close
@@ -382,7 +393,7 @@ class PauseIsForgotten(Core):
 class CancelOfARunningJobIsForgotten(Core):
     def cancel(self, id: str, now: int) -> bool:
         record = self.jobs.get(id)
-        return super().cancel(id, now) if record is None or record.state is not State.INFLIGHT else False
+        return super().cancel(id, now) if record is None or record.place != INFLIGHT else False
 
 
 @_core("cancelled means that it never starts (F09)", "Lifecycle")
@@ -394,7 +405,7 @@ class CancelClaimsWhatRuns(Core):
 @_core("a closed queue hands out what is due", "Lifecycle")
 class CloseLosesWhatIsReady(Core):
     def drop_delayed(self) -> int:
-        for record in [record for record in self.jobs.values() if record.state is State.READY]:
+        for record in [record for record in self.jobs.values() if record.place == READY]:
             self._leave(record)
             self._finish(record, "dropped")
         return super().drop_delayed()

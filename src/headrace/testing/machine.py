@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 )
 
 from ..clock import SECOND
-from ..errors import HeadraceError
+from ..errors import HeadraceError, LeaseLost
 from ..job import Job
 from ..queue import Queue
 from .bench import Checked, Maker
@@ -146,12 +146,15 @@ class QueueMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.leases)
     @rule(
-        how=st.sampled_from(["nack", "ack", "bury", "release", "nack", "cancel"]),
+        how=st.sampled_from(["nack", "ack", "bury", "release", "nack", "cancel", "release_many"]),
         which=st.integers(0, 2),
         delay=DELAYS,
         error=st.sampled_from([None, "oops"]),
     )
     def settle(self, how: str, which: int, delay: float, error: str | None) -> None:
+        if how == "release_many":
+            self.release_many(self.leases[-1 - which :], delay)
+            return
         job, lease = self.leases[-1 - which % len(self.leases)]
         given = {"nack": (delay, error), "release": (delay,), "bury": (error,)}.get(how, ())
 
@@ -159,6 +162,20 @@ class QueueMachine(RuleBasedStateMachine):
             getattr(self.queue, how)(job, *given)
 
         self.both(real, lambda: self.model.settle(how, lease, round(delay * SECOND), error))
+
+    def release_many(self, leases: list[tuple[Job, int]], delay: float) -> None:
+        def real() -> list[int]:
+            try:
+                self.queue.release_many([job for job, _ in leases], delay)
+            except LeaseLost as error:
+                return [job.fence for job in error.jobs]
+            return []
+
+        def model() -> list[int]:
+            lost = self.model.release_many([lease for _, lease in leases], round(delay * SECOND))
+            return [job.fence for job, lease in leases if lease in lost]
+
+        self.both(real, model)
 
     @precondition(lambda self: self.leases)
     @rule(which=st.integers(0, 2), seconds=SECONDS)

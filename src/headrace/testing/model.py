@@ -214,6 +214,16 @@ class Model:
                 self.totals["retried"] += 1
             self.again(entry, self.now + delay, error)
 
+    def release_many(self, leases: Iterable[int], delay: int) -> list[int]:
+        """Those that were lost."""
+        lost = []
+        for lease in leases:
+            try:
+                self.settle("release", lease, delay, None)
+            except LeaseLost:
+                lost.append(lease)
+        return lost
+
     def extend(self, lease: int, duration: int) -> Entry:
         entry = self.held(lease)
         entry.due = self.now + duration

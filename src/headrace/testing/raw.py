@@ -105,7 +105,7 @@ def check_change(call: str, before: RawState, after: RawState, fences: dict[str,
 def _attempts(call: str, before: int) -> Iterable[int]:
     if call.startswith("dequeue"):
         return (before, before + 1)
-    return (before, before - 1) if call == "release" else (before,)
+    return (before, before - 1) if call in ("release", "release_many") else (before,)
 
 
 NOW = ("ready", "delayed", "inflight", "dead", "oldest_ready", "capacity", "paused", "leaked")

@@ -87,7 +87,7 @@ class BadInput:
         queue = bench.open()
         queue.enqueue(Job(id="a"))
         held = lease(queue)
-        for settle in (queue.nack, queue.release, queue.extend):
+        for settle in (queue.nack, queue.release, lambda job, delay: queue.release_many([job], delay), queue.extend):
             with pytest.raises(ConfigError, match=r"delay|seconds"):
                 settle(held, seconds)
         assert queue.find("a") == held

@@ -19,6 +19,7 @@ SETTLING: dict[str, Settle] = {
     "nack": lambda queue, job: queue.nack(job, error="late"),
     "extend": lambda queue, job: queue.extend(job, 60.0),
     "release": lambda queue, job: queue.release(job),
+    "release_many": lambda queue, job: queue.release_many([job]),
     "bury": lambda queue, job: queue.bury(job, error="late"),
     "cancel": lambda queue, job: queue.cancel(job),
 }
@@ -270,6 +271,54 @@ class Settling:
         assert queue.dequeue(timeout=0) is None
         bench.clock.advance(0.000001)
         assert lease(queue).attempt == 1
+
+    def test_release_many_gives_all_back_but_the_lost_which_it_names(self, bench: Bench) -> None:
+        queue = bench.open(max_attempts=1)
+        queue.enqueue_many([Job(id=name) for name in "abcd"])
+        jobs = queue.dequeue_many(4)
+        queue.ack(jobs[1])
+        queue.cancel("d")
+        with pytest.raises(LeaseLost) as caught:
+            queue.release_many(jobs)
+        assert caught.value.jobs == (jobs[1],)
+        stats = queue.stats()
+        assert (stats.ready, stats.inflight, stats.retried, stats.cancelled, stats.ack_too_late) == (2, 0, 0, 1, 1)
+        assert [(job.id, job.attempt) for job in queue.dequeue_many(4)] == [("a", 1), ("c", 1)]
+
+    def test_release_many_may_delay(self, bench: Bench) -> None:
+        queue = bench.open()
+        queue.enqueue_many([Job(id="a"), Job(id="b")])
+        queue.release_many(queue.dequeue_many(2), delay=3.0)
+        assert queue.stats().delayed == 2
+        bench.clock.advance(2.999999)
+        assert queue.dequeue(timeout=0) is None
+        bench.clock.advance(0.000001)
+        assert drain(queue) == ["a", "b"]
+
+    def test_release_many_of_none_does_nothing_and_of_one_twice_finds_the_second_lost(self, bench: Bench) -> None:
+        queue = bench.open()
+        queue.release_many([])
+        queue.enqueue(Job(id="a"))
+        held = lease(queue)
+        with pytest.raises(LeaseLost) as caught:
+            queue.release_many([held, held])
+        assert caught.value.jobs == (held,)
+        assert (queue.stats().ready, queue.stats().ack_too_late) == (1, 1)
+
+    @pytest.mark.parametrize("settle", ["ack_many", "release_many"])
+    @pytest.mark.parametrize("old_first", [True, False])
+    def test_of_two_leases_of_one_job_in_a_batch_the_old_one_is_lost(
+        self, bench: Bench, settle: str, old_first: bool
+    ) -> None:
+        queue = bench.open(lease=1.0)
+        queue.enqueue(Job(id="a"))
+        old = lease(queue)
+        bench.clock.advance(1.0)
+        new = lease(queue)
+        with pytest.raises(LeaseLost) as caught:
+            getattr(queue, settle)([old, new] if old_first else [new, old])
+        assert caught.value.jobs == (old,)
+        assert (queue.stats().inflight, queue.stats().ack_too_late) == (0, 1)
 
     def test_bury_is_final_whatever_attempts_are_left(self, bench: Bench) -> None:
         queue = bench.open(max_attempts=5)

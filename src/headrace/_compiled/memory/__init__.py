@@ -1,0 +1,1 @@
+"""As ``headrace.memory``, compiled."""
