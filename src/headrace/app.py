@@ -6,6 +6,7 @@ For producers it is ``task.enqueue``; for a worker's pool it is a resolver: from
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+log = logging.getLogger(__name__)
 
 DEFAULT_URL = "sqlite:///headrace.db"
 
@@ -173,13 +176,17 @@ class App:
             raise InvalidJob(job.id, str(unfit)) from None
 
     def pool(self, queue: str = "default", workers: int | None = None, **pool_settings: Any) -> Pool:
-        """A worker pool for one queue that runs these tasks. The settings are those of ``Pool``."""
+        """A worker pool for one queue that runs these tasks. The settings are those of ``Pool``. A queue that no task
+        goes to is served all the same, for jobs may be enqueued by hand, but logged as a warning."""
         from .pool import Pool  # only a worker needs what it brings along: threads, processes, signals
 
         if not self._tasks:
             raise ConfigError("this app has no tasks to run; import the modules that define them first")
         self.check()
-        return Pool(self.queue(queue), self, workers=workers, **pool_settings)
+        opened = self.queue(queue)
+        if queue not in self.queues:
+            log.warning("no task of this app goes to queue %r; its tasks go to %s", queue, ", ".join(self.queues))
+        return Pool(opened, self, workers=workers, **pool_settings)
 
     def check(self) -> None:
         """Raise what is wrong with a task and could not be known before its module was loaded."""

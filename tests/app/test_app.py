@@ -127,3 +127,23 @@ def test_pool_of_a_task_that_cannot_run_is_refused() -> None:
 def test_pool_of_an_app_without_tasks_is_refused() -> None:
     with App("memory://") as app, pytest.raises(ConfigError, match="no tasks to run; import the modules"):
         app.pool()
+
+
+def test_pool_of_a_queue_that_no_task_goes_to_is_made_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    with App("memory://") as app:
+        app.task(queue="reports")(add)
+        app.task(queue="mail", name="other")(add)
+        app.pool("mail")
+        assert not caplog.records
+        app.pool("mial")
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage() == "no task of this app goes to queue 'mial'; its tasks go to mail, reports"
+
+
+def test_pool_of_a_bad_queue_name_is_refused_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    with App("memory://") as app:
+        app.task(add)
+        with pytest.raises(ConfigError, match="drop table"):
+            app.pool("drop table")
+    assert not caplog.records

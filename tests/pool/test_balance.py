@@ -195,6 +195,7 @@ def loads(draw: st.DrawFn) -> Load:
         oldest_ready=draw(st.floats(0, 100)) if ready else 0.0,
         arrival_rate=draw(st.floats(0, 100)),
         service_time=draw(st.floats(0, 2)),
+        share=draw(st.floats(0, 1)),
         closed=draw(st.booleans()),
     )
 

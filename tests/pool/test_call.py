@@ -11,7 +11,7 @@ from pool_kit import Witness, async_handler, memory, started, sync_handler
 
 from headrace.errors import ConfigError
 from headrace.job import Job
-from headrace.pool import Call, Pool, kind_of
+from headrace.pool import Balance, Call, Pool, kind_of
 from headrace.pool.call import import_path, name_of
 
 RAN: list[str] = []
@@ -96,12 +96,15 @@ FLAVOURS: list[tuple[Any, str]] = [
 ]
 
 
+@pytest.mark.parametrize("balance", [None, Balance(min=0, max=4)])
 @pytest.mark.parametrize(("handler", "kind"), FLAVOURS)
-def test_the_body_of_every_flavour_has_run_when_its_job_is_done(handler: Callable[[Job], object], kind: str) -> None:
+def test_the_body_of_every_flavour_has_run_when_its_job_is_done(
+    handler: Callable[[Job], object], kind: str, balance: Balance | None
+) -> None:
     assert kind_of(handler) == kind
     queue, witness = memory(), Witness()
     job = queue.enqueue(Job())
-    with started(Pool(queue, handler, listener=witness), witness):
+    with started(Pool(queue, handler, balance=balance, listener=witness), witness):
         witness.until_finished(1)
     assert witness.verdicts() == ["acked"]
     assert RAN[-1] == job.id

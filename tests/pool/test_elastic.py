@@ -1,65 +1,23 @@
-"""The pool changes its size: by load, by the hour and when told to; no job ever notices."""
+"""The pool changes its size, by load and when told to; no job ever notices."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import threading
-import time
 from collections.abc import Callable
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pool_kit import KINDS, Witness, job, memory, ours, read, running, started
+from elastic_kit import Gauge, eager, in_virtual_time
+from pool_kit import KINDS, Witness, job, memory, ours, read, running, started, sync_handler
 
 from headrace.errors import ConfigError
 from headrace.job import Job
-from headrace.pool import Balance, Balanced, Hours, Pool, Schedule
+from headrace.pool import Balance, Balanced, Pool, Schedule
 from headrace.testing.clock import VirtualClock, run_virtual, wait_until
-
-
-def eager(low: int, high: int, **given: Any) -> Balance:
-    """Wakes for every ready job that nobody can take, whatever the fullness."""
-    settings: dict[str, Any] = {"heartbeat": 0.05, "sleep_interval": 0.2, **given}
-    return Balance(min=low, max=high, wakeup_factor=0.0, sleep_factor=0.0, **settings)
-
-
-class Gauge:
-    """How many handlers run at once, seen from inside."""
-
-    def __init__(self) -> None:
-        self.now = self.most = 0
-        self.starts: dict[str, int] = {}
-
-    def __enter__(self) -> None:
-        self.now += 1
-        self.most = max(self.most, self.now)
-
-    def __exit__(self, *_: object) -> None:
-        self.now -= 1
-
-    def handler(self, seconds: Callable[[Job], float]) -> Any:
-        async def handle(given: Job) -> None:
-            self.starts[given.id] = self.starts.get(given.id, 0) + 1
-            with self:
-                await asyncio.sleep(seconds(given))
-
-        return handle
-
-
-def in_virtual_time(pool: Pool, story: Callable[[], Any], clock: VirtualClock) -> None:
-    async def main() -> None:
-        working = asyncio.create_task(pool.run_async())
-        await asyncio.sleep(0)
-        await story()
-        pool.stop()
-        await working
-
-    run_virtual(main(), clock)
-
 
 # F17, in virtual time
 
@@ -178,79 +136,49 @@ def test_neither_many_jobs_nor_short_ones_have_the_queue_counted_all_the_time() 
     in_virtual_time(pool, story, clock)
     assert len(witness.finished) == 5000
     assert pool._engine is not None
-    assert 10 <= pool._engine.foreman.calibrations <= 17  # a heartbeat's, one between two, and every thousand jobs
+    assert 10 <= pool._engine.floor.foreman.calibrations <= 17  # each heartbeat, one between, each thousand jobs
 
 
-# By the hour
-
-
-def test_the_schedule_takes_over_at_its_hour_and_lets_busy_workers_finish(caplog: pytest.LogCaptureFixture) -> None:
-    clock, gauge, witness = VirtualClock(), Gauge(), Witness()  # it is midnight
-    queue = memory(clock=clock, lease=60)
-    schedule = Schedule({"00:01-00:02": Hours(min=6, max=6), "00:02-00:03": Hours(min=1, max=1)})
-    balance = Balance(min=2, max=4, heartbeat=3600.0, sleep_interval=0.0)
-    pool = Pool(queue, gauge.handler(lambda _: 10), balance=balance, schedule=schedule, listener=witness)
+def test_many_jobs_that_are_fetched_ahead_are_no_burst() -> None:
+    clock, witness = VirtualClock(), Witness()
+    queue = memory(clock=clock)
+    queue.enqueue_many([Job() for _ in range(5000)])
+    balance = Balance(min=1, max=8, heartbeat=60.0, force_calibration_limit=500)
+    pool = Pool(queue, Gauge().handler(lambda _: 0.0001), balance=balance, listener=witness, prefetch=5000)
 
     async def story() -> None:
-        await asyncio.sleep(59.9)
-        assert pool.health().active == 2
-        await asyncio.sleep(0.2)
-        assert pool.health().active == 6
-        await asyncio.sleep(57)
-        queue.enqueue_many([Job(id=str(number)) for number in range(12)])
-        await asyncio.sleep(3)
-        health = pool.health()
-        assert (health.active, health.running, health.size) == (1, 6, 6), "six are still at work"
-        await asyncio.sleep(8)
-        health = pool.health()
-        assert (health.active, health.running) == (1, 1)
-        await asyncio.sleep(120)
-
-    with caplog.at_level(logging.INFO, "headrace.pool"):
-        in_virtual_time(pool, story, clock)
-    assert gauge.most == 6
-    assert set(gauge.starts.values()) == {1}
-    assert witness.verdicts() == ["acked"] * 12
-    assert "00:01-00:02: 6 to 6 workers" in caplog.text
-    assert "outside the schedule's ranges: 2 to 4 workers" in caplog.text
-
-
-@pytest.mark.parametrize("jump", [60, 3600 * 24 + 60, -3600 * 24 + 60])
-def test_a_wall_clock_that_jumps_over_a_boundary_is_noticed(jump: float) -> None:
-    clock = VirtualClock()
-    schedule = Schedule({"00:01-00:30": Hours(min=5, max=5)})
-    pool = Pool(memory(clock=clock), Gauge().handler(lambda _: 0), workers=2, schedule=schedule)
-
-    async def story() -> None:
-        await asyncio.sleep(1)
-        assert pool.health().active == 2
-        clock.step(jump)
-        await asyncio.sleep(1.1)
-        assert pool.health().active == 5
-        clock.step(-jump)
-        await asyncio.sleep(10)
-        assert pool.health().size == 2
+        await asyncio.sleep(5)
 
     in_virtual_time(pool, story, clock)
+    assert len(witness.finished) == 5000
+    assert pool._engine is not None
+    assert pool._engine.floor.foreman.calibrations <= 5
 
 
 # Told to
 
 
-def test_resized_to_zero_and_back() -> None:
+@pytest.mark.parametrize("balance", [None, eager(3, 5)])
+def test_resized_to_zero_and_back(balance: Balance | None) -> None:
     clock, gauge, witness = VirtualClock(), Gauge(), Witness()
     queue = memory(clock=clock)
-    pool = Pool(queue, gauge.handler(lambda _: 2), workers=3, listener=witness)
+    settings: dict[str, Any] = {"workers": 3} if balance is None else {"balance": balance}
+    pool = Pool(queue, gauge.handler(lambda _: 2), listener=witness, **settings)
 
     async def story() -> None:
-        queue.enqueue_many([Job() for _ in range(5)])
+        queue.enqueue_many([Job() for _ in range(3)])
         await asyncio.sleep(1)
         pool.resize(0)
+        await asyncio.sleep(0)
+        queue.enqueue_many([Job() for _ in range(2)])
         await asyncio.sleep(10)
         assert witness.verdicts() == ["acked"] * 3, "what ran ended well, nothing else began"
         assert queue.stats().ready == 2
         assert (pool.health().size, pool.health().ok) == (0, True)
-        pool.resize(1)
+        if balance is None:
+            pool.resize(1)
+        else:
+            pool.resize(min=1, max=1)  # by the load again
         await asyncio.sleep(1)
         assert pool.health().running == 1
         pool.resize(4)
@@ -261,6 +189,53 @@ def test_resized_to_zero_and_back() -> None:
     in_virtual_time(pool, story, clock)
     assert witness.verdicts() == ["acked"] * 5
     assert gauge.most == 3
+
+
+@pytest.mark.parametrize("balance", [None, eager(3, 5)])
+def test_a_pool_of_zero_workers_ends_with_its_queue_and_takes_no_job(balance: Balance | None) -> None:
+    clock, witness = VirtualClock(), Witness()
+    queue = memory(clock=clock)
+    settings: dict[str, Any] = {"workers": 3} if balance is None else {"balance": balance}
+    pool = Pool(queue, Gauge().handler(lambda _: 2), listener=witness, **settings)
+
+    async def main() -> None:
+        working = asyncio.create_task(pool.run_async())
+        await asyncio.sleep(1)
+        pool.resize(0)
+        await asyncio.sleep(60)
+        queue.enqueue(Job())
+        await asyncio.sleep(60)
+        assert queue.stats().ready == 1
+        queue.close()
+        await asyncio.sleep(60)
+        assert not working.done(), "what is ready waits for somebody"
+        assert not witness.finished
+        pool.resize(1)
+        await asyncio.sleep(1)
+        pool.resize(0)  # while it runs: it ends, and then the pool does
+        summary = await asyncio.wait_for(working, 60)
+        assert (summary.reason, summary.picked_up, summary.acked) == ("the queue is closed and drained", 1, 1)
+
+    run_virtual(main(), clock)
+
+
+def test_a_pool_of_zero_workers_ends_when_somebody_else_has_drained_its_closed_queue() -> None:
+    clock = VirtualClock()
+    queue = memory(clock=clock)
+    queue.enqueue(Job())
+    pool = Pool(queue, Gauge().handler(lambda _: 2), workers=3)
+    pool.resize(0)
+
+    async def main() -> None:
+        working = asyncio.create_task(pool.run_async())
+        await asyncio.sleep(60)
+        queue.close()
+        await asyncio.sleep(60)
+        queue.ack_many(queue.dequeue_many(1, 0))
+        summary = await asyncio.wait_for(working, 60)
+        assert (summary.reason, summary.picked_up) == ("the queue is closed and drained", 0)
+
+    run_virtual(main(), clock)
 
 
 def test_jobs_that_come_to_workers_who_have_just_left_go_back_and_lose_nothing() -> None:
@@ -455,21 +430,49 @@ def test_a_balanced_pool_gives_back_what_it_cannot_finish(tmp_path: Path) -> Non
     assert all(given.attempt == 1 for given in queue.dequeue_many(20, 0))
 
 
-def test_hung_threads_are_replaced_in_a_balanced_pool(tmp_path: Path) -> None:
-    queue, ledger = memory(max_attempts=1), tmp_path / "ledger"
-    queue.enqueue_many([job("stubborn:4", ledger) for _ in range(3)])
-    with running(queue, "thread", workers=None, balance=eager(1, 3), timeout=0.3) as run:
-        run.witness.until_finished(3)
-        assert run.pool.health().zombies == 3
-        queue.enqueue_many([job("return", ledger) for _ in range(30)])
-        begun = time.monotonic()
-        run.witness.until_finished(33)
-        assert time.monotonic() - begun < 2
-    assert run.witness.verdicts().count("acked") == 30
+@pytest.mark.parametrize("kind", KINDS)
+def test_hung_handlers_are_replaced_in_a_balanced_pool(kind: str, tmp_path: Path) -> None:
+    """None of the hung ones ends before the test does, and they are as many as there may be workers."""
+    queue, ledger, witness, let_go = memory(max_attempts=1), tmp_path / "ledger", Witness(), threading.Event()
+
+    async def in_loop(given: Job) -> None:
+        while given.payload == b"hang" and not let_go.is_set():
+            try:
+                await asyncio.sleep(0.01)
+            except asyncio.CancelledError:
+                continue
+
+    def in_thread(given: Job) -> None:
+        if given.payload == b"hang":
+            let_go.wait()
+
+    if kind == "process":
+        handler: Any = sync_handler
+        hang, quick = (job(act, ledger).payload for act in ("stubborn:60", "return"))
+    else:
+        handler = in_loop if kind == "async" else in_thread
+        hang, quick = b"hang", b""
+    pool = Pool(
+        queue, handler, process=kind == "process", balance=eager(1, 3), timeout=0.3, listener=witness, zombies=3
+    )
+    with started(pool, witness):
+        try:
+            queue.enqueue_many([Job(hang) for _ in range(3)])
+            witness.until_finished(3)
+            assert pool.health().zombies == (0 if kind == "process" else 3)
+            queue.enqueue_many([Job(quick) for _ in range(30)])
+            witness.until_finished(33)
+            assert pool.health().ok
+        finally:
+            let_go.set()
+        wait_until(lambda: pool.health().zombies == 0)
+        wait_until(lambda: pool.health().size == 1)
+    assert [dead.last_error for dead in queue.dead()] == ["timed out after 0.3 s"] * 3
+    assert witness.verdicts().count("acked") == 30
 
 
 @pytest.mark.parametrize("act", ["SystemExit", "KeyboardInterrupt", "GeneratorExit", "CancelledError", "Base"])
-@pytest.mark.parametrize("kind", ["async", "thread"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_no_exception_costs_a_balanced_pool_a_worker(kind: str, act: str, tmp_path: Path) -> None:
     queue, ledger = memory(max_attempts=1), tmp_path / "ledger"
     queue.enqueue_many([job(act, ledger) for _ in range(6)])

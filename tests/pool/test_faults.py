@@ -12,9 +12,11 @@ import pytest
 from faulty import faulty
 from pool_kit import Witness, async_handler, job, memory, read, running, started
 
+from headrace.faces import faces
 from headrace.job import Cancel, Discard, Job, Snooze
 from headrace.pool import Event, Pool, PoolFailed, engine, report
 from headrace.pool.waiting import Outage
+from headrace.ports import ExecutorPort
 from headrace.testing.clock import wait_until
 
 
@@ -230,6 +232,27 @@ def test_an_ack_that_fails_in_the_fetching_task_is_told_and_comes_again(
     assert "settling jobs failed" in caplog.text
     assert "ZeroDivisionError: a bug" in caplog.text
     assert store.calls["ack"] == 2
+
+
+def test_a_fetch_that_is_cancelled_gives_all_that_it_took_back_in_one_step() -> None:
+    _, store = faulty()
+    queue = faces(store, ExecutorPort("fetch"))  # type: ignore[arg-type]  # its methods are looked up at run time
+    queue.enqueue_many([Job() for _ in range(5)])
+    let_go = store.hang["take"] = threading.Event()
+
+    async def main() -> None:
+        fetching = asyncio.create_task(queue.as_async.dequeue_many(5))
+        await asyncio.sleep(0)
+        wait_until(lambda: store.calls["take"] == 1)
+        fetching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await fetching
+
+    asyncio.run(main())
+    let_go.set()
+    wait_until(lambda: store.calls["release"] > 0 and queue.stats().ready == 5)
+    assert store.calls["release"] == 1
+    queue.close()
 
 
 @pytest.mark.parametrize("act", ["return", "sleep:0.01"])

@@ -68,6 +68,33 @@ def test_an_old_job_that_an_idle_worker_will_take_calls_for_nobody() -> None:
     assert asked(ready=1, oldest=3600.0, active=5, busy=5).least == 6, "and else for one"
 
 
+def test_of_what_comes_and_of_what_waits_our_share_is_provided_for() -> None:
+    assert asked(rate=42, seconds=1, share=0.5) == Need(30, 35, "50% of 42 jobs/s of 1 s")
+    made = asked(seconds=0.5, ready=100, active=5, busy=5, share=0.25)
+    assert (made.least, made.reason) == (13, "25% of 100 ready jobs of 0.5 s, to begin within 2 s")
+
+
+@pytest.mark.parametrize(
+    ("oldest", "expected"),
+    [
+        pytest.param(0.99, 6, id="while the goal is held, the others do theirs"),
+        pytest.param(1.0, 9, id="half of it gone: half as many again"),
+        pytest.param(1.5, 18, id="three quarters gone: half of what was left to others"),
+        pytest.param(2.0, 30, id="missed: everything"),
+        pytest.param(60.0, 30, id="and no more than that"),
+    ],
+)
+def test_the_less_of_the_goal_is_left_the_less_is_left_to_others(oldest: float, expected: int) -> None:
+    load = {"rate": 21, "seconds": 1, "ready": 30, "oldest": oldest, "active": 6, "busy": 6, "share": 0.2}
+    assert need(20.0, **{**load, "oldest": 10 * oldest}).least == expected  # type: ignore[arg-type]
+
+
+@given(st.lists(st.floats(0.01, 1), min_size=1, max_size=8), st.floats(0, 1e3), st.floats(0, 1e2))
+def test_shares_that_make_a_whole_provide_for_the_whole(parts: list[float], rate: float, seconds: float) -> None:
+    shares = [part / sum(parts) for part in parts]
+    assert sum(asked(rate=rate, seconds=seconds, share=share).least for share in shares) >= workers(rate, seconds) - 1
+
+
 @given(
     st.floats(0.001, 1000),
     st.floats(0, 1e6),
@@ -81,7 +108,12 @@ def test_what_is_needed_is_finite_and_in_order(
     target: float, rate: float, seconds: float, ready: int, oldest: float, active: int, data: st.DataObject
 ) -> None:
     busy = data.draw(st.integers(0, active))
-    made = need(target, rate=rate, seconds=seconds, ready=ready, oldest=oldest, active=active, busy=busy)
+    small, large = sorted((data.draw(st.floats(0, 1)), data.draw(st.floats(0, 1))))
+    load: dict[str, Any] = {"rate": rate, "seconds": seconds, "ready": ready, "oldest": oldest}
+    made = need(target, **load, active=active, busy=busy, share=large)
+    fewer = need(target, **load, active=active, busy=busy, share=small)
+    assert fewer.least <= made.least
+    assert fewer.most <= made.most
     assert 0 <= made.least <= made.most
     assert made.least <= max(workers(rate, seconds), busy + ready), "nobody without a job, but for what is to come"
     assert made.reason

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from faulty import faulty
 from pool_kit import KINDS, Witness, job, memory, read, running, started
 
 from headrace.job import Job
@@ -60,6 +61,28 @@ def test_a_handler_that_blocks_the_loop_costs_nobody_a_lease_and_is_named(
     assert "the event loop goes on" in caplog.text
 
 
+def test_one_that_has_ended_keeps_its_lease_while_a_neighbour_blocks_the_loop(tmp_path: Path) -> None:
+    queue, ledger = memory(lease=0.6), tmp_path / "ledger"
+    queue.enqueue_many([job("return", ledger, id="quick"), job("block:1.5", ledger, id="slow")])
+    with running(queue, "async", workers=2) as run:
+        run.witness.until_finished(2)
+    assert run.witness.verdicts() == ["acked"] * 2
+    assert queue.stats().expired_leases == 0
+
+
+def test_one_that_has_ended_keeps_its_lease_while_another_is_written_down(tmp_path: Path) -> None:
+    queue, store = faulty(lease=0.6)
+    store.hang["release"] = threading.Event()
+    queue.enqueue_many([job("snooze", tmp_path / "ledger") for _ in range(2)])
+    with running(queue, "thread", workers=2) as run:
+        wait_until(lambda: store.calls["release"] == 1)
+        before = store.calls["extend"]
+        wait_until(lambda: store.calls["extend"] >= before + 5)  # longer than the lease
+        store.hang["release"].set()
+        run.witness.until_finished(2)
+    assert run.witness.verdicts()[1] == "released"
+
+
 def spin(seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -96,7 +119,7 @@ def test_beats_come_every_third_of_the_lease_by_the_queues_clock() -> None:
         assert begun.wait(10)
         engine = run.pool._engine
         assert engine is not None
-        held = next(iter(engine._running))
+        held = next(iter(engine.heart.held))
         for _ in range(12):  # 120 s: four leases long
             clock.until_waiting(1)
             clock.advance(10)

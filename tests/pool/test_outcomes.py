@@ -105,7 +105,7 @@ class TestEveryRow:
         queue.enqueue(job("polite:20", ledger, id="a"))
         with running(queue, kind, heartbeat=0.02, workers=1) as run:
             wait_until(lambda: read(ledger) == ["start a 1"])
-            held = next(iter(run.pool._engine._running)).job  # type: ignore[union-attr]
+            held = next(iter(run.pool._engine.heart.held)).job  # type: ignore[union-attr]
             queue.extend(held, 0.000_001)
             run.witness.until_finished(1)
             assert run.witness.verdicts() == ["lost"]

@@ -100,6 +100,42 @@ def test_totals_that_go_back_begin_anew_and_spoil_nothing(totals: tuple[int, int
     assert rates.arrival_rate == pytest.approx(100.0)
 
 
+@pytest.mark.parametrize(
+    ("phases", "low", "high"),
+    [
+        pytest.param([], 1.0, 1.0, id="nothing known"),
+        pytest.param([(60, 10, 10)], 1.0, 1.0, id="nobody else"),
+        pytest.param([(60, 10, 9)], 1.0, 1.0, id="some of ours ended in a way that is not counted"),
+        pytest.param([(300, 10, 20)], 0.5, 0.51, id="half"),
+        pytest.param([(300, 1, 20)], 0.05, 0.06, id="a twentieth"),
+        pytest.param([(300, 0, 20)], 0.0, 0.01, id="none"),
+        pytest.param([(10, 0, 1)], 0.5, 0.55, id="ten jobs of others are no proof yet"),
+        pytest.param([(300, 10, 20), (30, 10, 10)], 0.61, 0.64, id="the other died half a minute ago"),
+        pytest.param([(300, 10, 20), (180, 10, 10)], 0.95, 1.0, id="three minutes ago"),
+        pytest.param([(300, 20, 20), (60, 10, 20)], 0.66, 0.70, id="another came a minute ago"),
+        pytest.param([(300, 10, 20), (10, 0, 0)], 0.5, 0.52, id="a lull says nothing of who is there"),
+        pytest.param([(300, 10, 20), (3600, 0, 0)], 0.99, 1.0, id="an hour later nobody knows any more"),
+    ],
+)
+def test_our_share_is_what_we_do_of_all_that_is_done(
+    phases: list[tuple[int, int, int]], low: float, high: float
+) -> None:
+    rates, now, ours, everyones = Rates(), 0, 0, 0
+    rates.feed(0, 0, 0, 0.0, 0)
+    for seconds, of_us, of_all in phases:
+        for _ in range(seconds):
+            now, ours, everyones = now + SECOND, ours + of_us, everyones + of_all
+            rates.feed(now, 0, ours, 0.0, everyones)
+    assert low <= rates.share <= high
+
+
+def test_everyones_total_that_goes_back_begins_anew_and_spoils_nothing() -> None:
+    rates = Rates()
+    for second, everyone in enumerate([0, 1000, 2000, 10, 1010, 2010]):
+        rates.feed(second * SECOND, 0, second * 500, 0.0, everyone)
+    assert rates.share == pytest.approx(0.5, rel=0.01)
+
+
 def test_a_time_constant_of_nothing_is_refused() -> None:
     with pytest.raises(ConfigError, match="arrivals: 0 is not a number of seconds"):
         Rates(arrivals=0)

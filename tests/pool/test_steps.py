@@ -13,7 +13,7 @@ from pool_kit import Witness, memory
 
 from headrace.clock import FAR, SystemClock
 from headrace.job import Job
-from headrace.pool import Call, Pool, Resolver, current
+from headrace.pool import Call, Context, Pool, Resolver, current
 from headrace.pool.outcome import RETURNED, CancelAsked, Ended, Interrupted, Raised, Stop
 from headrace.pool.run import Run
 from headrace.pool.runners import LoopRunner
@@ -204,7 +204,7 @@ def begun(count: int, ended: list[Ended], handler: Handler) -> tuple[LoopRunner,
         assert run.how is not None
         ended.append(run.how)
 
-    runs = [Run(Job(), clock, clock.steady(), FAR, note) for _ in range(count)]
+    runs = [Run(Context(Job(), clock), clock, clock.steady(), FAR, note) for _ in range(count)]
     for run in runs:
         run.call = Call(function=handler, args=(run.job,), kind="async", name="handler")
         run.runner = runner
@@ -243,7 +243,9 @@ def test_when_somebody_cancels_every_task_the_jobs_fail_and_the_next_ones_run() 
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert [type(how) for how in ended] == [Raised] * 3
-        again = Run(Job(), SystemClock(), 0, FAR, lambda run: ended.append(run.how or CancelAsked()))
+        again = Run(
+            Context(Job(), SystemClock()), SystemClock(), 0, FAR, lambda run: ended.append(run.how or CancelAsked())
+        )
         again.call = runs[0].call
         runner.start(again)
         await asyncio.sleep(0)
@@ -272,7 +274,7 @@ def test_what_a_thread_returned_to_be_awaited_has_no_more_time_for_that() -> Non
 
     async def main() -> None:
         loop, clock = asyncio.get_running_loop(), SystemClock()
-        run = Run(Job(), clock, clock.steady(), FAR, lambda run: ended.append(run.how or CancelAsked()))
+        run = Run(Context(Job(), clock), clock, clock.steady(), FAR, lambda run: ended.append(run.how or CancelAsked()))
         run.timeout = 30.0
         run.arm(loop)
         alarm = run.alarm

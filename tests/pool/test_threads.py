@@ -7,6 +7,7 @@ import threading
 
 from headrace.clock import FAR, SystemClock
 from headrace.job import Job
+from headrace.pool import Context
 from headrace.pool.outcome import RETURNED, Answer
 from headrace.pool.run import Run
 from headrace.pool.runners.threads import Threads
@@ -23,7 +24,7 @@ def test_a_thread_whose_answer_the_loop_does_not_live_to_hear_ends_all_the_same(
 
     threads = Threads(loop, "headrace-unheard", body)
     clock = SystemClock()
-    threads.start(Run(Job(), clock, clock.steady(), FAR, lambda run: None), lambda run, answer: None)
+    threads.start(Run(Context(Job(), clock), clock, clock.steady(), FAR, lambda run: None), lambda run, answer: None)
     assert answered.wait(10)
     threads.close()
     wait_until(lambda: not any(thread.name.startswith("headrace-unheard") for thread in threading.enumerate()))

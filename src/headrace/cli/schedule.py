@@ -97,10 +97,9 @@ def _loaded(session: Session, path: str) -> tuple[Schedule, Balance | None]:
         return found, None
     if not isinstance(found, Pool):
         raise ConfigError(f"{path!r} is of type {type(found).__name__}, neither a Schedule nor a Pool")
-    options = found._options
-    if options.schedule is None:
+    if found.schedule is None:
         raise ConfigError(f"{path!r} is a pool without a schedule: it has the same limits at any time")
-    return options.schedule, options.balance
+    return found.schedule, found.balance
 
 
 def _balance(own: Balance | None, least: int | None, most: int | None) -> Balance:

@@ -131,6 +131,8 @@ class Load(msgspec.Struct, frozen=True):
     """Jobs a second, measured; see ``Rates``."""
     service_time: float = 0.0
     """Seconds a job, measured; 0.0: not known yet."""
+    share: float = 1.0
+    """How much of what is done is done by this pool, measured; others may serve the queue too."""
     closed: bool = False
 
     @property
@@ -190,6 +192,7 @@ def _wanted(balance: Balance, limits: Limits, crew: Crew, load: Load) -> tuple[i
             oldest=load.oldest_ready,
             active=active,
             busy=crew.busy,
+            share=load.share,
         )
         least, most, reason = need.least, need.most, need.reason
     if load.rate >= limits.wakeup_factor and load.ready > crew.idle:

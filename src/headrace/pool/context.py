@@ -9,12 +9,17 @@ from __future__ import annotations
 import contextvars
 import threading
 from datetime import datetime
+from typing import cast
+
+import msgspec
 
 from ..clock import FAR, SECOND, Clock, to_datetime
 from ..job import Cancel, Job
+from ..queue import Settled, running
 from .outcome import Stop
 
-_current: contextvars.ContextVar[Context] = contextvars.ContextVar("headrace.pool.context")
+# The same variable, in which whoever settles a job in a transaction finds the attempt that it runs in.
+_current = cast("contextvars.ContextVar[Context]", running)
 
 
 def current() -> Context:
@@ -25,23 +30,26 @@ def current() -> Context:
         raise RuntimeError("no handler is running here: current() is for code that a pool called") from None
 
 
-def enter(context: Context) -> None:
-    """Make it the current one, for the contextvars context in which this is called."""
-    _current.set(context)
+enter = _current.set
+"""Make a Context the current one, for the contextvars context in which this is called."""
 
 
-class Context:
+by_hand: dict[Context, Settled] = {}
+"""The attempts whose handlers have settled their jobs themselves, and how; a pool forgets its own at their end."""
+
+
+class Context(msgspec.Struct, eq=False):
     """One attempt, seen from inside. Every method may be called from any thread."""
 
-    __slots__ = ("_clock", "_stop", "_until", "_waiters", "job")
+    job: Job
+    """The newest snapshot: each heartbeat brings one, with the new ``lease_until``."""
+    _clock: Clock
+    _until: int | None = None
+    _stop: Stop | None = None
+    _waiters: list[threading.Lock] = []  # msgspec makes a new one for each
 
-    def __init__(self, job: Job, clock: Clock) -> None:
-        self.job = job
-        """The newest snapshot: each heartbeat brings one, with the new ``lease_until``."""
-        self._clock = clock
-        self._until: int | None = None
-        self._stop: Stop | None = None
-        self._waiters: list[threading.Lock] = []
+    def __repr__(self) -> str:
+        return f"<Context of job {self.job.id!r}>"
 
     @property
     def cancelled(self) -> bool:
@@ -83,6 +91,13 @@ class Context:
         """Raise Cancel when the handler should stop; what becomes of the job depends on the reason."""
         if self._stop is not None:
             raise Cancel(self._stop.text)
+
+    def settled(self, job: Job, how: Settled) -> None:
+        """The handler has settled ``job`` in a transaction of its own; if that is the job of this attempt, the pool
+        does not settle it. ``queue.within`` calls this."""
+        mine = self.job
+        if (job.queue, job.id, job.fence) == (mine.queue, mine.id, mine.fence):
+            by_hand[self] = how
 
     def limit(self, until: int | None) -> None:
         """The pool's: this attempt may run until then, on the steady clock."""

@@ -101,15 +101,15 @@ class Foreman:
         free = self.roster.active - self._running()
         return 1 if not free and not self.roster.active and not self._pinned else free
 
-    def fetched(self, count: int) -> int:
-        """So many jobs came; for so many there is somebody now. There may be fewer than were asked for."""
-        roster = self.roster
+    def fetched(self, count: int) -> None:
+        """So many jobs came; those that came ahead of time are no burst."""
         if self._pinned:
-            return max(0, roster.active - self._running())
-        if count and not roster.active and not self._running():
+            return
+        roster = self.roster
+        if not roster.active and not self._running():
             self._apply(Move(wake=1, reason="a job came") if roster.asleep else Move(start=1, reason="a job came"))
         free = max(0, roster.active - self._running())
-        self._fetched += count
+        self._fetched += min(count, free)
         assert self._balance is not None
         burst = self._fetched >= self._balance.force_calibration_limit
         if burst or (count >= free and self._idle):
@@ -119,7 +119,6 @@ class Foreman:
             self._idle = False
             self._forced = True
             self._hurry()
-        return free
 
     def ended(self, seconds: float) -> None:
         """A job has run for so long."""
@@ -153,7 +152,10 @@ class Foreman:
         forced, self._forced = self._forced, False
         stats = await self._queue.stats()
         now = self._clock.steady()
-        self._rates.feed(now, stats.enqueued, self._jobs, self._seconds)
+        # What comes to the line of ready jobs: a retry is work as a new job is. Of what ends, only what every pool
+        # counts: jobs also die in the queue, and a pool that is alone must not take that for somebody else's work.
+        arrived = stats.enqueued + stats.retried + stats.expired_leases
+        self._rates.feed(now, arrived, self._jobs, self._seconds, stats.acked + stats.retried)
         load = Load(
             size=stats.size,
             capacity=stats.capacity,
@@ -161,6 +163,7 @@ class Foreman:
             oldest_ready=0.0 if stats.paused else stats.oldest_ready,
             arrival_rate=self._rates.arrival_rate,
             service_time=self._rates.service_time,
+            share=self._rates.share,
             closed=self.closed,
         )
         crew = self.roster.seen(self._running())

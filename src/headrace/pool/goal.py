@@ -12,6 +12,12 @@ to that and half to the delay of measuring: c = B·W / (goal / 2), at most one f
 **What is.** Rates are estimates, and wrong just when the load changes. Where the oldest job has waited for half of
 the goal all the same, half as many again as are up; again at the next look, if that was not enough.
 
+Where several pools serve one queue, each provides for its share of what comes and of what waits: the share of the
+jobs that it did lately. So together they come to what one would be, and how they divide it is left to chance. But a
+share is a promise of others, and they may be gone. So it counts only while the goal is held: once the oldest job has
+waited for half of the goal, what is left to others shrinks with the time that is left, and at the goal each provides
+for everything.
+
 To go up and down at the same figure would mean to do so for ever, for a measured rate never stands still. So some are
 too many only where they would be busy for less than 60 % of the time.
 
@@ -54,17 +60,22 @@ def need(
     oldest: float,
     active: int,
     busy: int,
+    share: float = 1.0,
 ) -> Need:
-    """``target``, ``seconds`` (a job) and ``oldest`` in seconds, ``rate`` in jobs a second. What is not known yet
-    is 0.0, and then only what has already gone wrong counts."""
-    least, most = workers(rate, seconds), workers(rate, seconds, LAZY)
-    reason = f"{rate:.3g} jobs/s of {seconds:.3g} s"
+    """``target``, ``seconds`` (a job) and ``oldest`` in seconds, ``rate`` in jobs a second, ``share`` of them is ours
+    (0.0 to 1.0). What is not known yet is 0.0, and then only what has already gone wrong counts."""
+    late = oldest >= target / 2 and ready > active - busy
+    if late:
+        share += (1 - share) * min(1.0, 2 * oldest / target - 1)
+    of = "" if share > 0.99 else f"{share:.0%} of "
+    least, most = workers(rate * share, seconds), workers(rate * share, seconds, LAZY)
+    reason = f"{of}{rate:.3g} jobs/s of {seconds:.3g} s"
     useful = busy + ready
-    backlog = min(useful, workers(ready, seconds, target / 2))
+    backlog = min(useful, workers(ready * share, seconds, target / 2))
     if backlog > least:
-        least, reason = backlog, f"{ready} ready jobs of {seconds:.3g} s, to begin within {target:g} s"
-    if oldest >= target / 2 and ready > active - busy:
-        late = min(useful, active + max(1, active // 2))
-        if late > least:
-            least, reason = late, f"the oldest job has waited {oldest:.3g} s of {target:g} s"
+        least, reason = backlog, f"{of}{ready} ready jobs of {seconds:.3g} s, to begin within {target:g} s"
+    if late:
+        more = min(useful, active + max(1, active // 2))
+        if more > least:
+            least, reason = more, f"the oldest job has waited {oldest:.3g} s of {target:g} s"
     return Need(least, max(least, most), reason)

@@ -24,7 +24,10 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     asleep: int = 0
     """Workers that take none, and can be woken at once."""
     running: int = 0
-    """Jobs that are held: running, or being settled. More than ``active`` while busy workers are to retire."""
+    """Jobs that are held: running, being settled, or fetched ahead. Without the latter it is more than ``active`` only
+    while busy workers are to retire."""
+    ahead: int = 0
+    """Of these, jobs that were fetched ahead and have not begun."""
     zombies: int = 0
     """Handlers that were written off and still run."""
     fetch_age: float | None = None
@@ -37,12 +40,12 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def idle(self) -> int:
         """Active workers without a job."""
-        return max(0, self.active - self.running)
+        return max(0, self.active - self.running + self.ahead)
 
     @property
     def size(self) -> int:
         """Workers that are there, those included that retire when their job has ended."""
-        return max(self.active + self.asleep, self.running)
+        return max(self.active + self.asleep, self.running - self.ahead)
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

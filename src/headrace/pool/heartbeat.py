@@ -14,6 +14,7 @@ from .. import check
 from ..clock import SECOND, Clock
 from ..errors import ConfigError
 from ..queue import Queue
+from .context import by_hand
 from .health import Pulse
 from .outcome import Stop
 from .run import Run, lease_of
@@ -72,7 +73,7 @@ class Heartbeat:
         """Tell those whose lease must be over by now, whatever the store would say if it answered."""
         now = self._clock.steady()
         for run in list(self.held):
-            if run.lease_end <= now:
+            if run.lease_end <= now and run.context not in by_hand:
                 self._tell(run, Stop.LEASE)
 
     def _work(self) -> None:
@@ -105,7 +106,7 @@ class Heartbeat:
                 run.context.job = job
                 if job.cancelled:
                     self._tell(run, Stop.ASKED)
-            elif not run.settling:  # else it was settled while we asked
+            elif not run.settling and run.context not in by_hand:  # else it was settled while we asked
                 self._tell(run, Stop.LEASE)
 
     def _after_failure(self, error: Exception) -> int:

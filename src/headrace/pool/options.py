@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 
 from .. import check
 from ..errors import ConfigError
+from . import ahead
 from .balance import MOST, Balance
 from .events import Listener
 from .heartbeat import interval_for
@@ -38,6 +40,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     zombies: int
     """How many handlers may be written off and still running before the pool gives up."""
     unserved_grace: float
+    prefetch: int
+    """How many jobs may be fetched ahead of those that begin at once."""
 
     @classmethod
     def make(
@@ -58,6 +62,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         listener: Listener | None,
         zombies: int | None,
         unserved_grace: float,
+        prefetch: int | Literal["auto"],
+        durable: bool,
     ) -> Options:
         """Check what was given; ConfigError names the setting, the value and the range."""
         balance = _balance(workers, balance, schedule)
@@ -72,6 +78,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(f"name: {name!r} is not a text")
         if listener is not None and not callable(getattr(listener, "on", None)):
             raise ConfigError(f"listener: {listener!r} has no method on(event)")
+        if prefetch == "auto":
+            prefetch = ahead.MOST if durable else 0
         if zombies is None:
             zombies = max(16, 2 * most)
         return cls(
@@ -87,6 +95,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             listener=listener,
             zombies=check.whole("zombies", zombies, 0, 100_000),
             unserved_grace=unserved_grace,
+            prefetch=check.whole("prefetch", prefetch, 0, 100_000),
         )
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 
@@ -47,6 +48,8 @@ class Pool:
     zombies         how many handlers that did not stop when told to may still be running, before the pool gives
                     up; None: twice the workers, at least 16
     unserved_grace  seconds from its first enqueue for which a job may wait for a worker that knows its task
+    prefetch        how many jobs at most may be fetched ahead of those that begin at once; "auto": as many as begin
+                    within a moment, on a durable queue, and none on one in memory; see ``ahead.py``
     recycle_jobs    how many jobs a worker process does before it is replaced
     recycle_memory  bytes of memory from which a worker process is replaced, after its job
     """
@@ -68,6 +71,7 @@ class Pool:
         listener: Listener | None = None,
         zombies: int | None = None,
         unserved_grace: float = UNSERVED_GRACE,
+        prefetch: int | Literal["auto"] = "auto",
         recycle_jobs: int | None = None,
         recycle_memory: int | None = None,
     ) -> None:
@@ -90,6 +94,8 @@ class Pool:
             listener=listener,
             zombies=zombies,
             unserved_grace=unserved_grace,
+            prefetch=prefetch,
+            durable=queue.capabilities.durable,
         )
         self._guard = threading.RLock()  # re-entrant: a signal handler may interrupt its holder
         self._engine: Engine | None = None
@@ -97,6 +103,17 @@ class Pool:
         self._early: list[tuple[float, str]] = []
         self._balance = self._options.balance
         self._size: tuple[int | None, Balance | None] = (None, None)
+
+    @property
+    def balance(self) -> Balance | None:
+        """Between which limits its size changes outside the schedule's ranges, as ``resize`` last left them; None for
+        a pool of a fixed size without a schedule."""
+        return self._balance
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """Its limits by the hour; None: the same at any time."""
+        return self._options.schedule
 
     def run(self) -> Summary:
         """Work until ``stop``, a signal (in the main thread), or the end of a closed queue. Blocks. Raises
@@ -174,7 +191,7 @@ class Pool:
         engine = self._engine
         if engine is None:
             return Health(ok=False, reasons=("not started",), phase="new")
-        roster = engine.foreman.roster
+        roster = engine.floor.foreman.roster
         reasons = [] if engine.error is None else [str(engine.error)]
         if engine.phase == "stopped":
             reasons = reasons or ["stopped"]
@@ -186,9 +203,10 @@ class Pool:
             phase=engine.phase,
             active=roster.active,
             asleep=len(roster.asleep),
-            running=engine.running,
-            zombies=engine.zombies,
-            fetch_age=engine.fetching.age,
+            running=len(engine.heart.held),
+            ahead=len(engine.floor.ahead.waiting),
+            zombies=engine.floor.zombies,
+            fetch_age=engine.fetcher.pulse.age,
             heartbeat_age=engine.heart.pulse.age,
             loop_lag=engine.watch.lag,
         )

@@ -8,10 +8,11 @@ import traceback
 
 from ..text import describe
 from .call import retry_of
+from .context import by_hand
 from .outcome import Ended, Raised
 from .retry import DEFAULT, Retries
 from .run import Run
-from .settle import Action, Bury, Nack, decide
+from .settle import Action, Bury, ByHand, Nack, decide, settled_by_hand
 
 log = logging.getLogger("headrace.pool")
 
@@ -30,6 +31,8 @@ def report(run: Run, how: Ended, action: Action) -> None:
             follows = "no attempts are left" if last else f"again in {delay:.3g} s"
         case Bury(error):
             what, follows = "discarded", "it is dead"
+        case ByHand(_, Nack(_, error) | Bury(error)) if isinstance(how, Raised):
+            what, follows = "failed", "after it was settled by its handler, which holds if that was committed"
         case _:
             return
     frames = ""
@@ -45,6 +48,8 @@ def conclude(run: Run, default: Retries, wall: int, unserved_grace: float) -> Ac
     try:
         retry = default if run.call is None else retry_of(run.call, default)
         action = decide(run.job, run.how, retry, wall, unserved_grace=unserved_grace)
+        if run.context in by_hand:
+            action = settled_by_hand(run.job, by_hand[run.context], action, retry)
         report(run, run.how, action)
     except Exception as error:  # else the job would keep its slot for ever
         log.exception("job %r: no action could be found for %s", run.job.id, type(run.how).__name__)

@@ -11,7 +11,7 @@ from .. import check
 from ..clock import SECOND, to_micros
 from ..errors import ConfigError
 from ..job import Cancel, Discard, Job, Retry, Snooze
-from ..queue import AsyncQueue, Queue
+from ..queue import AsyncQueue, Queue, Settled
 from ..text import describe
 from .outcome import (
     CancelAsked,
@@ -30,6 +30,9 @@ from .retry import Retries, Uniform
 
 UNSERVED_GRACE = 600.0
 """For how many seconds from its first enqueue a job may wait for a worker that knows its task."""
+
+
+ROLLED_BACK = "the handler settled the job in a transaction, which was rolled back"
 
 
 class Ack(msgspec.Struct, frozen=True):
@@ -68,11 +71,18 @@ class CancelJob(msgspec.Struct, frozen=True):
     reason: str
 
 
+class ByHand(msgspec.Struct, frozen=True):
+    """Settled by its handler, in a transaction of its own; ``otherwise`` where that was rolled back."""
+
+    how: Settled
+    otherwise: Action
+
+
 class Nothing(msgspec.Struct, frozen=True):
     """The lease is lost: the job is somebody else's."""
 
 
-Action: TypeAlias = Ack | Nack | Release | Bury | Onward | CancelJob | Nothing
+Action: TypeAlias = "Ack | Nack | Release | Bury | Onward | CancelJob | ByHand | Nothing"
 
 ACK = Ack()
 NOTHING = Nothing()
@@ -123,6 +133,16 @@ def decide(
         case _:
             error = _text(how.error)
     return Nack(retry.delay(job.attempt, uniform), error)
+
+
+def settled_by_hand(job: Job, how: Settled, action: Action, retry: Retries, uniform: Uniform = random.random) -> Action:
+    """What to do instead of ``action``. The lease tells whether that transaction was committed; a handler that
+    returned, though it was not, has failed."""
+    if isinstance(action, Nothing):
+        return action
+    if isinstance(action, Ack):
+        action = Nack(retry.delay(job.attempt, uniform), ROLLED_BACK)
+    return ByHand(how, action)
 
 
 def _text(error: BaseException | str) -> str:

@@ -8,28 +8,39 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
+from itertools import takewhile
+from typing import TypeAlias
 
 from ..clock import Clock
 from ..errors import LeaseLost
+from ..job import Job
 from ..queue import AsyncQueue
 from .events import Verdict
 from .forward import forward
 from .health import Pulse
 from .run import Run, lease_of
-from .settle import Ack, Action, Bury, CancelJob, Nack, Nothing, Onward, Release
+from .settle import ROLLED_BACK, Ack, Action, Bury, ByHand, CancelJob, Nack, Nothing, Onward, Release
+from .waiting import Outage
 
 log = logging.getLogger(__name__)
 
+Lease: TypeAlias = tuple[str, str, int]
+"""See ``lease_of``."""
+
 
 class Settler:
-    """``settled(run, verdict)`` is called once for each run that was added."""
+    """``settled(runs, verdict)`` is called for the runs that were added, each once."""
 
-    def __init__(self, queue: AsyncQueue, settled: Callable[[Run, Verdict], None]) -> None:
+    def __init__(self, queue: AsyncQueue, settled: Callable[[list[Run], Verdict], None]) -> None:
         self._queue = queue
         self._clock: Clock = queue.settings.clock
-        self._settled = settled
-        self._todo: list[tuple[Run, Action]] = []
+        self._told = settled
+        self.unsent = 0
+        """How many were added and are not settled yet."""
+        self._acks: list[Run] = []
+        self._others: list[tuple[Run, Action]] = []
         self._news = asyncio.Event()
         self.expected = False
         """Whoever makes runs end now calls ``write_here``, or ``wake``, right after."""
@@ -38,17 +49,28 @@ class Settler:
         self.lent = False
         """``write_here`` is under way."""
         self.pulse = Pulse(self._clock)
+        self.outage = Outage("settling jobs")
 
     def add(self, run: Run, action: Action) -> None:
-        run.settling = True
-        if not self._todo and not self.expected:
+        self.unsent += 1
+        if isinstance(action, Ack):
+            self._acks.append(run)
+        else:
+            self._others.append((run, action))
+        if not self.expected:
             self._news.set()
-        self._todo.append((run, action))
+
+    def acks(self, runs: list[Run]) -> None:
+        """Add runs that are to be acked."""
+        self._acks += runs
+        self.unsent += len(runs)
+        if not self.expected:
+            self._news.set()
 
     async def round(self) -> None:
         """Wait for something to write, and write it. What could not be written stays for the next round, as
         long as its lease may hold, and the error is raised."""
-        while self.lent or not (self._todo or self._error):
+        while self.lent or not self._anything:
             self._news.clear()
             await self._news.wait()
         error, self._error = self._error, None
@@ -59,7 +81,7 @@ class Settler:
     async def write_here(self) -> None:
         """Write in the caller's task what there is, which saves waking the settler's own. What cannot be written is
         left to that one, with the error. Not to be cancelled: nobody would know what was written."""
-        if self._todo and not self._writing:
+        if (self._acks or self._others) and not self._writing:
             self.lent = True
             try:
                 await self._write()
@@ -71,51 +93,63 @@ class Settler:
 
     def wake(self) -> None:
         """There may be something to write."""
-        if self._todo or self._error:
+        if self._anything:
             self._news.set()
 
+    @property
+    def _anything(self) -> bool:
+        return bool(self._acks or self._others or self._error)
+
     async def _write(self) -> None:
-        batch, self._todo = self._todo, []
-        for run, _ in batch:
-            run.settling = True
+        acks, self._acks = self._acks, []
+        others, self._others = self._others, []
         self.pulse.begin()
         self._writing = True
+        written = False
         try:
-            await self._acks(batch)
-            await self._others(batch)
+            await self._ack(acks)
+            await self._apply_all(others)
+            written = True
         except Exception:
-            for run, _ in batch:
+            for run in (*acks, *(run for run, _ in others)):
                 run.settling = False  # let the heartbeat keep its lease meanwhile
-            self._todo = self._timely(batch) + self._todo
+            self._put_back(acks, others)
             raise
         finally:
             self._writing = False
-            self.pulse.end(done=not batch)
+            self.pulse.end(done=written)
 
-    async def _acks(self, batch: list[tuple[Run, Action]]) -> None:
-        runs = [run for run, action in batch if isinstance(action, Ack)]
+    async def _ack(self, runs: list[Run]) -> None:
+        """Those that are written are taken out of the list."""
         if not runs:
             return
-        lost: set[tuple[str, str, int]] = set()
-        try:
-            await self._queue.ack_many([run.job for run in runs])
-        except LeaseLost as error:
-            _log_lost(error)
-            lost = {lease_of(job) for job in error.jobs}
-        batch[:] = [item for item in batch if not isinstance(item[1], Ack)]
-        for run in runs:
-            self._settled(run, "lost" if lost and lease_of(run.job) in lost else "acked")
+        done = runs.copy()
+        lost = await _lost(self._queue.ack_many, done)
+        runs.clear()
+        self._settled_but(lost, done, "acked")
 
-    async def _others(self, batch: list[tuple[Run, Action]]) -> None:
-        while batch:
-            run, action = batch[0]
+    async def _apply_all(self, todo: list[tuple[Run, Action]]) -> None:
+        """The same, for whatever is no ack; what goes back goes together."""
+        while todo:
+            run, action = todo[0]
+            if isinstance(action, Release):
+                await self._release(todo, action)
+                continue
+            run.settling = True  # not before: the heartbeat keeps the leases of those behind it
             try:
                 verdict = await self._apply(run, action)
             except LeaseLost as error:
                 _log_lost(error)
                 verdict = "lost"
-            del batch[0]
-            self._settled(run, verdict)
+            del todo[0]
+            self._settled([run], verdict)
+
+    async def _release(self, todo: list[tuple[Run, Action]], action: Release) -> None:
+        """The first of them, and those behind it that go back in the same way."""
+        done = [run for run, _ in takewhile(lambda each: each[1] == action, todo)]
+        lost = await _lost(partial(self._queue.release_many, delay=action.delay), done)
+        del todo[: len(done)]
+        self._settled_but(lost, done, "released")
 
     async def _apply(self, run: Run, action: Action) -> Verdict:
         match action:
@@ -130,20 +164,50 @@ class Settler:
                 return "buried"
             case Onward(to, delay):
                 return await forward(self._queue, run.job, to, delay)
+            case ByHand(how, otherwise):
+                if not await self._queue.extend_many([run.job], self._queue.settings.lease):
+                    return how
+                log.warning("job %r: %s", run.job.id, ROLLED_BACK)
+                return await self._apply(run, otherwise)
             case CancelJob():
                 await self._queue.cancel(run.job)
                 return "cancelled"
             case Ack() | Nothing():
                 raise AssertionError(f"{action} is not written by itself")
 
-    def _timely(self, batch: list[tuple[Run, Action]]) -> list[tuple[Run, Action]]:
-        """Those whose lease may still hold; the others are given up, for somebody else may run them by now."""
+    def _settled(self, runs: list[Run], verdict: Verdict) -> None:
+        self.unsent -= len(runs)
+        self._told(runs, verdict)
+
+    def _settled_but(self, lost: set[Lease], runs: list[Run], verdict: Verdict) -> None:
+        if not lost:
+            self._settled(runs, verdict)
+            return
+        for run in runs:
+            self._settled([run], "lost" if lease_of(run.job) in lost else verdict)
+
+    def _put_back(self, acks: list[Run], others: list[tuple[Run, Action]]) -> None:
+        """For the next try; but those whose lease must be over are given up, for somebody else may run them by now."""
         now = self._clock.steady()
-        late = [run for run, _ in batch if run.lease_end <= now]
+        late = [run for run in (*acks, *(run for run, _ in others)) if run.lease_end <= now]
         for run in late:
             log.warning("job %r: could not be settled before its lease ended; it will run again", run.job.id)
-            self._settled(run, "lost")
-        return [(run, action) for run, action in batch if run.lease_end > now]
+        self._acks = [run for run in acks if run.lease_end > now] + self._acks
+        self._others = [(run, action) for run, action in others if run.lease_end > now] + self._others
+        if late:
+            self._settled(late, "lost")
+
+
+async def _lost(settle: Callable[[list[Job]], Awaitable[None]], runs: list[Run]) -> set[Lease]:
+    """Settle them together; returns the leases that were lost, if any."""
+    for run in runs:
+        run.settling = True
+    try:
+        await settle([run.context.job for run in runs])
+    except LeaseLost as error:
+        _log_lost(error)
+        return {lease_of(job) for job in error.jobs}
+    return set()
 
 
 def _log_lost(error: LeaseLost) -> None:

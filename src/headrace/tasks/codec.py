@@ -70,8 +70,7 @@ class Codec:
             shaped = self._decoder.decode(text)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise Unfit(_said(error, "args")) from None
-        found = ((name, getattr(shaped, name)) for name in self._fields)
-        return {name: value for name, value in found if value is not msgspec.UNSET}
+        return {name: value for name in self._fields if (value := getattr(shaped, name)) is not msgspec.UNSET}
 
     def convert(self, args: object) -> dict[str, Any]:
         """As ``decode``, of what an upgrade returned. Raises Unfit."""

@@ -25,13 +25,17 @@ from .signature import Signature, refuse_unrunnable
 
 if TYPE_CHECKING:
     from ..app import App
-    from ..queue import Queue
+    from ..queue import AsyncQueue, AsyncWithin, Queue, Within
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
 Upgrade: TypeAlias = Callable[[dict[str, Any], int], dict[str, Any]]
 """From the arguments of an older payload, as plain JSON values, and its version, to today's arguments."""
+
+
+NO_CONNECTION = object()
+"""In no transaction of the caller's; a connection that is None by mistake is told apart from that."""
 
 
 class Handle(msgspec.Struct, frozen=True):
@@ -98,11 +102,17 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class Bound(Generic[P]):
     """A task with options for its next calls; reusable, unless it fixes an id."""
 
-    __slots__ = ("_options", "_task")
+    __slots__ = ("_connection", "_options", "_task")
 
-    def __init__(self, task: Task[P, Any], options: Options) -> None:
+    def __init__(self, task: Task[P, Any], options: Options, connection: object = NO_CONNECTION) -> None:
         self._task = task
         self._options = options
+        self._connection: Any = connection
+
+    def within(self, connection: object) -> Bound[P]:
+        """The same, but that ``enqueue`` and its like are part of the transaction of ``connection``: see
+        ``Queue.within``. An asynchronous connection takes the ``…_async`` calls."""
+        return Bound(self._task, self._options, connection)
 
     def job(self, /, *args: P.args, **kwargs: P.kwargs) -> Job:
         """The job that ``enqueue`` would enqueue. TypeError for a call that Python would refuse, InvalidJob
@@ -128,33 +138,48 @@ class Bound(Generic[P]):
     def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
         """Enqueue the call. Errors of ``job`` and of the queue: QueueFull, DuplicateJob, QueueClosed."""
         job = self.job(*args, **kwargs)
-        return self._handle(self._queue().enqueue(job))
+        return self._handle(self._blocking().enqueue(job))
 
     async def enqueue_async(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
         """``enqueue`` for async callers: waits without blocking the event loop."""
         job = self.job(*args, **kwargs)
-        queue = await self._task.app.queue_async(self._task.settings.queue)
-        return self._handle(await queue.as_async.enqueue(job))
+        queue = await self._awaited()
+        return self._handle(await queue.enqueue(job))
 
     def enqueue_many(self, calls: Iterable[Mapping[str, Any]]) -> list[Handle]:
         """Enqueue one call for each mapping of arguments: all of them or none, in one round trip.
 
         These arguments are checked when it runs, not by a type checker."""
         jobs = self._jobs(calls)
-        return [self._handle(job) for job in self._queue().enqueue_many(jobs)]
+        return [self._handle(job) for job in self._blocking().enqueue_many(jobs)]
 
     async def enqueue_many_async(self, calls: Iterable[Mapping[str, Any]]) -> list[Handle]:
         """``enqueue_many`` for async callers."""
         jobs = self._jobs(calls)
-        queue = await self._task.app.queue_async(self._task.settings.queue)
-        return [self._handle(job) for job in await queue.as_async.enqueue_many(jobs)]
+        queue = await self._awaited()
+        return [self._handle(job) for job in await queue.enqueue_many(jobs)]
 
     def _jobs(self, calls: Iterable[Mapping[str, Any]]) -> list[Job]:
         make: Callable[..., Job] = self.job
         return [make(**call) for call in calls]
 
-    def _queue(self) -> Queue:
-        return self._task.app.queue(self._task.settings.queue)
+    def _blocking(self) -> Queue | Within:
+        queue = self._task.app.queue(self._task.settings.queue)
+        if self._connection is NO_CONNECTION:
+            return queue
+        inside: Within | AsyncWithin = queue.within(self._connection)
+        if inside.awaited is True:
+            raise ConfigError("within: the connection is asynchronous: await enqueue_async or enqueue_many_async")
+        return inside
+
+    async def _awaited(self) -> AsyncQueue | AsyncWithin:
+        queue = (await self._task.app.queue_async(self._task.settings.queue)).as_async
+        if self._connection is NO_CONNECTION:
+            return queue
+        inside: Within | AsyncWithin = queue.within(self._connection)
+        if inside.awaited is False:
+            raise ConfigError("within: the connection blocks: call enqueue or enqueue_many, without await")
+        return inside
 
     def _handle(self, job: Job) -> Handle:
         return Handle(job.id, self._task.settings.queue, self._task.name)
@@ -229,18 +254,19 @@ class Task(Generic[P, R]):
         )
 
     def _read(self, stored: Envelope) -> dict[str, Any]:
-        what = f"task {self.name!r}"
         known, codec = self.settings.version, self.signature.codec
-        if stored.v > known:
-            raise Unserved(f"{what} is known to this worker in version {known}, the job has version {stored.v}")
         try:
             if stored.v == known:
                 return codec.decode(stored.args)
+            if stored.v > known:
+                raise Unserved(
+                    f"task {self.name!r} is known to this worker in version {known}, the job has version {stored.v}"
+                )
             if self.settings.upgrade is None:
                 raise Unfit(f"the job has version {stored.v}, this is version {known}, and no upgrade= is given")
             return codec.convert(self.settings.upgrade(msgspec.json.decode(stored.args), stored.v))
         except Unfit as unfit:
-            raise Unfit(f"{what}: {unfit}") from None
+            raise Unfit(f"task {self.name!r}: {unfit}") from None
 
     def check(self) -> None:
         """What can only be known once its module is loaded: ConfigError or TypeError, for a worker's start."""
@@ -271,6 +297,10 @@ class Task(Generic[P, R]):
     async def enqueue_many_async(self, calls: Iterable[Mapping[str, Any]]) -> list[Handle]:
         """``enqueue_many`` for async callers."""
         return await self._plain.enqueue_many_async(calls)
+
+    def within(self, connection: object) -> Bound[P]:
+        """The same task, enqueued inside the transaction of ``connection``; see ``Bound.within``."""
+        return self._plain.within(connection)
 
     def options(
         self,

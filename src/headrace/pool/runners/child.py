@@ -22,9 +22,10 @@ from typing import Any, TypeAlias
 
 from ...clock import SystemClock
 from ...job import Cancel, Discard, Job, Outcome, Retry, Snooze
+from ...queue import Settled
 from ...text import describe
 from ..call import load
-from ..context import Context, enter
+from ..context import Context, by_hand, enter
 from ..outcome import Raised, Stop
 from ..run import after
 from .threads import sound
@@ -32,11 +33,25 @@ from .threads import sound
 Reply: TypeAlias = tuple[str, float | None, str | None]
 """Which kind of answer, a delay, a text."""
 
+SETTLED = "settled"
+"""Not an answer yet: the handler has settled the job itself."""
+
 _Inbox: TypeAlias = "queue.SimpleQueue[bytes | None]"
 
 
 ARMOUR = [signal.SIGINT, signal.SIGTERM]
 """The signals that are the parent's to judge."""
+
+
+class _Context(Context):
+    """Settled by hand, the parent has to know at once: it keeps the lease."""
+
+    pipe: Connection | None = None
+
+    def settled(self, job: Job, how: Settled) -> None:
+        super().settled(job, how)
+        if by_hand.pop(self, None) and self.pipe is not None:
+            self.pipe.send((SETTLED, None, how))
 
 
 class _State:
@@ -69,7 +84,7 @@ def main(pipe: Connection) -> None:
     pipe.send("ready")
     while (message := inbox.get()) is not None:
         pipe.send("taken")  # from here on, our death is this job's failure
-        pipe.send(_perform(message, state))
+        pipe.send(_perform(message, state, pipe))
 
 
 def _listen(pipe: Connection, inbox: _Inbox, state: _State) -> None:
@@ -92,10 +107,10 @@ def _listen(pipe: Connection, inbox: _Inbox, state: _State) -> None:
             return
 
 
-def _perform(message: bytes, state: _State) -> Reply:
+def _perform(message: bytes, state: _State, pipe: Connection) -> Reply:
     try:
         number, path, args, kwargs, job, seconds = pickle.loads(message)
-        state.context = _context(job, seconds)
+        state.context = _context(job, seconds, pipe)
         state.number = number
         result = sound(load(path)(*args, **kwargs))
         if isinstance(result, Awaitable):
@@ -113,9 +128,10 @@ async def _finish(awaitable: Awaitable[object]) -> None:
     await awaitable
 
 
-def _context(job: Job, seconds: float | None) -> Context:
+def _context(job: Job, seconds: float | None, pipe: Connection) -> Context:
     clock = SystemClock()
-    context = Context(job, clock)
+    context = _Context(job, clock)
+    context.pipe = pipe
     context.limit(None if seconds is None else after(clock, seconds))
     enter(context)
     return context

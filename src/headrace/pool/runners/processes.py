@@ -16,16 +16,17 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from ...clock import FAR, Clock
+from ...queue import Settled
 from ..call import import_path
 from ..outcome import NEVER, RETURNED, Answer, ProcessDied, Stop
 from ..recycle import Recycle
 from ..run import Run, after
-from .child import ARMOUR, main, understood
+from .child import ARMOUR, SETTLED, main, understood
 from .threads import Threads
 
 KILL_GRACE = 0.5
@@ -65,13 +66,17 @@ class Child:
             self.pipe.close()
             raise RuntimeError(f"a worker process did not start: {_epitaph(self.process.exitcode)}")
 
-    def perform(self, message: bytes) -> Answer | None:
-        """Send a job and wait for its answer, or for the child's death. None: it died before it had begun."""
+    def perform(self, message: bytes, settled: Callable[[Settled], None]) -> Answer | None:
+        """Send a job and wait for its answer, or for the child's death. None: it died before it had begun.
+        ``settled`` is told when the handler settles the job itself."""
         begun = False
         try:
             self._send(b"R" + message)
             begun = self._reply() is not None
             reply = self._reply() if begun else None
+            while reply is not None and reply[0] == SETTLED:
+                settled(reply[2])
+                reply = self._reply()
             if reply is not None:
                 return understood(reply) or RETURNED
         except (EOFError, OSError):
@@ -222,7 +227,7 @@ class ProcessRunner:
                     stopped = Stop.DRAIN if self._closed else run.stopped
                 if stopped is not None and stopped is not Stop.ASKED:
                     break
-                answer = child.perform(message)
+                answer = child.perform(message, lambda how: run.context.settled(run.job, how))
                 if answer is not None:
                     return answer
             finally:

@@ -11,10 +11,7 @@ variables for life and every handler must have its own.
 from __future__ import annotations
 
 import contextvars
-import sys
 import types
-import weakref
-from asyncio import Task
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any
 
@@ -27,7 +24,7 @@ Started = tuple[Coroutine[Any, Any, object], object]
 def begin(context: Context, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The first step, inside the handler's own context variables; None when there is no second one."""
     enter(context)
-    made = function(*args, **kwargs)
+    made = function(*args, **kwargs) if kwargs else function(*args)
     coroutine: Coroutine[Any, Any, object] = made if type(made) is types.CoroutineType else awaited(made)
     try:
         return coroutine, coroutine.send(None)
@@ -56,9 +53,3 @@ def go_on(surroundings: contextvars.Context, started: Started) -> Generator[obje
 async def awaited(awaitable: Awaitable[object]) -> None:
     """Any awaitable, as a coroutine."""
     await awaitable
-
-
-def holders(task: Task[Any]) -> tuple[int, int]:
-    """How many references there are to a task. When a handler has ended and there are more than before, somebody
-    took note of its task, as a key or to cancel it, and would take the next handler for this one."""
-    return sys.getrefcount(task), weakref.getweakrefcount(task)
