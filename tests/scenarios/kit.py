@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import psycopg
+import pytest
 import scenario_app
 from scenario_app import Line
 
 import headrace
+from headrace.connect import split_url
 from headrace.job import Stats
 from headrace.tasks.task import Task
 from headrace.testing.clock import wait_until
@@ -25,6 +28,14 @@ from headrace.testing.clock import wait_until
 LIMIT = 30.0
 """Seconds within which anything that is waited for must have happened, on a slow machine too."""
 KINDS = ["in loop", "in thread", "in process"]
+EVERYWHERE = pytest.mark.parametrize("stage", ["sqlite", "postgres"], indirect=True)
+"""On both of the stores that processes share."""
+EACH_KIND = pytest.mark.parametrize(
+    ("kind", "stage"),
+    [*((kind, "sqlite") for kind in KINDS), ("in loop", "postgres"), ("in process", "postgres")],
+    indirect=["stage"],
+)
+"""Handlers of all kinds; what is the handlers' own has been seen on one store."""
 HERE = Path(__file__).parent
 
 
@@ -109,7 +120,7 @@ class Worker:
 
 
 class Stage:
-    """One SQLite file, its workers and its ledger."""
+    """One store, its workers and their ledger."""
 
     def __init__(self, folder: Path, env: dict[str, str]) -> None:
         self.folder = folder
@@ -128,17 +139,32 @@ class Stage:
         self.workers.append(Worker(given, self.env, terminal))
         return self.workers[-1]
 
+    def balanced(self, most: int, *args: str, lease: float = 60.0) -> Worker:
+        """One whose pool has 1 to ``most`` workers, a new one for nearly every job that waits."""
+        given = ["--min", "1", "--max", str(most), "--target-age", "0.01", "--lease", str(lease), *args]
+        self.workers.append(Worker(given, self.env, terminal=False))
+        return self.workers[-1]
+
     def let_go(self) -> None:
         """End every ``hold``."""
         (self.folder / "go").touch()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else can write to the file meanwhile."""
-        with closing(sqlite3.connect(self.folder / "jobs.db", timeout=LIMIT, isolation_level=None)) as connection:
-            connection.execute("BEGIN EXCLUSIVE")
-            yield
-            connection.execute("COMMIT")
+        """Nobody else can write to the store meanwhile."""
+        if self.url.startswith("postgresql:"):
+            with self.database() as connection, connection.transaction():
+                connection.execute("LOCK TABLE headrace.jobs, headrace.leases, headrace.deltas")
+                yield
+        else:
+            with closing(sqlite3.connect(self.folder / "jobs.db", timeout=LIMIT, isolation_level=None)) as file:
+                file.execute("BEGIN EXCLUSIVE")
+                yield
+                file.execute("COMMIT")
+
+    def database(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """A connection to PostgreSQL beside those of the queue."""
+        return psycopg.connect(split_url(self.url)[1], autocommit=True)
 
     # What happened
 
@@ -198,8 +224,13 @@ class Stage:
         assert stats.unaccounted == 0, stats
         lives = [(line.id, line.fence) for line in self.lines("start")]
         assert len(set(lives)) == len(lives), "a handler was started twice under one lease"
-        with closing(sqlite3.connect(self.folder / "jobs.db")) as raw:
-            assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        if self.url.startswith("postgresql:"):
+            with self.database() as raw:
+                found = raw.execute("SELECT count(*), count(*) FILTER (WHERE until > 0) FROM headrace.jobs").fetchone()
+                assert found == (stats.ready + stats.delayed + stats.inflight, stats.inflight), stats
+        else:
+            with closing(sqlite3.connect(self.folder / "jobs.db")) as file:
+                assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         pids = {line.pid for line in self.ledger} | {worker.pid for worker in self.workers}
         wait_until(lambda: not any(map(alive, pids)), LIMIT)
         self.queue.close()

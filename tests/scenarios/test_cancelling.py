@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 
-import pytest
-from kit import KINDS, Stage
+from kit import EACH_KIND, EVERYWHERE, Stage
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@EACH_KIND
 def test_a_running_job_that_is_cancelled_is_told_and_never_retried(kind: str, stage: Stage) -> None:
     """F09."""
     stage.enqueue(kind, "until told", "unwanted")
@@ -25,6 +24,7 @@ def test_a_running_job_that_is_cancelled_is_told_and_never_retried(kind: str, st
     assert worker.ends() == 0
 
 
+@EVERYWHERE
 def test_a_job_is_either_cancelled_before_its_start_or_started_never_both(stage: Stage) -> None:
     """F09. A worker takes 400 jobs while they are cancelled in random order."""
     ids = [f"job-{number:03}" for number in range(400)]

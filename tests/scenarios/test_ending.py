@@ -6,7 +6,7 @@ import os
 import signal
 
 import pytest
-from kit import KINDS, Stage, alive
+from kit import EVERYWHERE, KINDS, Stage, alive
 
 from headrace.job import State
 
@@ -122,6 +122,7 @@ def test_handlers_that_ignore_their_limit_keep_neither_the_others_nor_the_worker
     assert worker.ends() == 0
 
 
+@EVERYWHERE
 def test_workers_that_end_amid_a_stream_of_quick_jobs_leave_no_lease_and_cost_no_attempt(stage: Stage) -> None:
     """F14, F12. Each is told to end at an arbitrary moment, mostly while it fetches or settles."""
     for kind in ("in loop", "in thread"):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from kit import KINDS, Stage
+from kit import EVERYWHERE, KINDS, Stage
 
 
+@EVERYWHERE
 def test_a_handler_enqueues_through_its_apps_queue_from_whatever_process_it_runs_in(stage: Stage) -> None:
     """F18. Half of the jobs fork; the parent's queue and the child's both go on working."""
     count = 0

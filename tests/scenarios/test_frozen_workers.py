@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import signal
 
-import pytest
-from kit import KINDS, Stage
+from kit import EACH_KIND, Stage
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@EACH_KIND
 def test_a_worker_that_wakes_up_after_its_lease_settles_nothing_and_goes_on_working(kind: str, stage: Stage) -> None:
     """F02. Another worker has finished the job meanwhile."""
     stage.enqueue(kind, "hold", "job", max_attempts=2)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
-import pytest
-from kit import KINDS, Stage, alive
+from kit import EACH_KIND, Stage, alive
 
 from headrace.rules import EXPIRED
 
 IDS = [f"job-{number:02}" for number in range(20)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@EACH_KIND
 def test_what_a_killed_worker_ran_starts_once_more_and_only_after_its_lease(kind: str, stage: Stage) -> None:
     """F01."""
     stage.enqueue(kind, "hold", *IDS)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from kit import KINDS, Stage, Worker
+from kit import EVERYWHERE, KINDS, Stage, Worker
 
 
+@EVERYWHERE
 def test_fifty_jobs_that_last_many_leases_start_once_each_beside_an_idle_worker(stage: Stage) -> None:
     """F03. Leases of 1 s, 3 s of work."""
     stage.enqueue("in loop", "sleep:3", *(f"loop-{number}" for number in range(24)))

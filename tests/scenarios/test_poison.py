@@ -17,8 +17,15 @@ HARMLESS = [f"harmless-{number:02}" for number in range(50)]
 
 
 @pytest.mark.parametrize(
-    ("kind", "act", "attempts"),
-    [("in thread", "kill", 3), ("in loop", "_exit", 3), ("in loop", "kill", 1), ("in thread", "_exit", 1)],
+    ("kind", "act", "attempts", "stage"),
+    [
+        ("in thread", "kill", 3, "sqlite"),
+        ("in loop", "_exit", 3, "sqlite"),
+        ("in loop", "kill", 1, "sqlite"),
+        ("in thread", "_exit", 1, "sqlite"),
+        ("in loop", "kill", 3, "postgres"),
+    ],
+    indirect=["stage"],
 )
 def test_a_job_that_kills_its_worker_runs_out_of_attempts_and_the_others_finish(
     kind: str, act: str, attempts: int, stage: Stage

@@ -1,0 +1,160 @@
+"""How jobs come in: checked, as arrays, in one statement; and, where there is little room, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+from ..admit import admit
+from ..clock import LATEST, SECOND
+from ..errors import DuplicateJob
+from ..job import Job
+from ..overflow import DropNewest, DropOldest
+from ..record import Record, refuse_duplicates
+from ..rules import no_room
+from .arrays import packed
+from .connections import Connection
+from .hint import Place
+from .step import Step
+from .upkeep import Upkeep
+
+CREDIT = 16
+"""A producer may put a sixteenth of the room it last saw before it looks again, for there may be others."""
+
+
+class Entrance(Upkeep):
+    """``room`` is what was last seen of it."""
+
+    def put(self, jobs: Sequence[Job]) -> None:
+        self._begin()
+        settings = self.settings
+        now = settings.clock.steady() + self._anchor
+        records = [admit(job, settings, now, self._skew) for job in jobs]
+        if not self._has_credit(len(records)):
+            self._plain_step(lambda step: self._put_exactly(step, jobs, records, now))
+            return
+        given = packed(self._columns(jobs, records, now))
+
+        def step(connection: Connection, again: bool) -> list[tuple[Any, ...]]:
+            values = {"queue": self.queue, "now": self._now, **given}
+            try:
+                return connection.execute(self.sql["put"], values, binary=True).fetchall()
+            except psycopg.errors.UniqueViolation as error:
+                if again and (arrived := self._arrived(connection, records)):
+                    return arrived
+                raise self._duplicate(connection, records) from error
+
+        ready = self._entered(self.stock.run(step)[0], records)
+        self._ready.came(ready)
+
+    def _arrived(self, connection: Connection, records: Sequence[Record]) -> list[tuple[Any, ...]]:
+        """Of a batch whose first try was not answered: what ``put.sql`` would have said, where it is there all the
+        same, else nothing."""
+        given = {"ids": [record.id for record in records], "payloads": [record.payload for record in records]}
+        values = {"queue": self.queue, "now": self._now, **given}
+        return connection.execute(self.sql["arrived"], values, binary=True).fetchall()
+
+    def columns(self, jobs: Sequence[Job]) -> tuple[Sequence[Record], dict[str, object]]:
+        """The batch checked, and as ``put.sql`` and ``put_within.sql`` take it. InvalidJob."""
+        now = self.settings.clock.steady() + self._anchor
+        records = [admit(job, self.settings, now, self._skew) for job in jobs]
+        return records, self._columns(jobs, records, now)
+
+    def _columns(self, jobs: Sequence[Job], records: Sequence[Record], now: int) -> dict[str, object]:
+        """A batch as the arrays that ``put.sql`` takes. Delays travel as durations and become moments there, where
+        the clock is."""
+        settings, skew = self.settings, self._skew
+        lifetime = settings.default_deadline
+        return {
+            "ids": [record.id for record in records],
+            "payloads": [record.payload for record in records],
+            "priorities": [record.priority for record in records],
+            "attempts": [record.max_attempts for record in records],
+            "absolutes": [record.absolute for record in records],
+            "ats": [record.due + skew if record.absolute else record.due - now for record in records],
+            "deadlines": [
+                None if job.deadline is None else record.deadline for job, record in zip(jobs, records, strict=True)
+            ],
+            "enqueueds": [
+                None if job.enqueued_at is None else record.enqueued + skew
+                for job, record in zip(jobs, records, strict=True)
+            ],
+            "lifetime": None if lifetime is None else round(lifetime * SECOND),
+            "latest": LATEST,
+            "bell": self.bell,
+            "channel": self.channel,
+        }
+
+    def _entered(self, row: tuple[Any, ...], records: Sequence[Record]) -> int:
+        """What ``put.sql`` says; how many of the jobs are ready."""
+        now, skew, ready, soonest, _ = row
+        self._seen(now, skew)
+        self._falls_due(soonest)
+        self.spend(len(records))
+        for priority in {record.priority for record in records}:
+            self._hint.came(Place(~priority, 2**62))  # behind all of its kind
+        return int(ready)
+
+    def _has_credit(self, count: int) -> bool:
+        """Is there so much room that nobody need be asked? Near the limit, one after the other has to look."""
+        if not self.in_credit(count):
+            self._measure()
+            self.give_credit()
+        return count <= self._credit
+
+    def spend(self, count: int) -> None:
+        self.room -= count
+        self._credit -= count
+
+    def in_credit(self, count: int) -> bool:
+        return count <= self._credit and self.settings.clock.steady() < self._credit_until
+
+    def give_credit(self) -> None:
+        """By the room that was just seen."""
+        self._credit = max(0, self.room - max(1_000, self.settings.capacity // 10)) // CREDIT
+        self._credit_until = self.settings.clock.steady() + SECOND
+
+    def _put_exactly(self, step: Step, jobs: Sequence[Job], records: Sequence[Record], now: int) -> None:
+        """When it matters how many there are: nobody else may come in meanwhile."""
+        settings = self.settings
+        step.connection.execute("SELECT pg_advisory_xact_lock(%s)", (~self.bell,))
+        if step.again and (arrived := self._arrived(step.connection, records)):
+            step.came += self._entered(arrived[0], records)
+            return
+        size = step.rows("size")[0][0]
+        over = size + len(records) - settings.capacity
+        if over > 0:
+            if not isinstance(settings.overflow, (DropOldest, DropNewest)):
+                raise no_room(settings.queue, size, settings.capacity, len(records))
+            ids = [record.id for record in records]
+            taken = {row[0] for row in step.rows("exists", ids=ids)}
+            refuse_duplicates(records, taken.__contains__)  # nobody makes room for what cannot come in
+            if isinstance(settings.overflow, DropNewest):
+                lost = min(over, len(records))
+                step.count(enqueued=lost, dropped=lost)
+                jobs, records = jobs[: len(records) - lost], records[: len(records) - lost]
+            else:
+                gone = step.rows("drop_oldest", limit=over)
+                if len(gone) < over:
+                    raise no_room(settings.queue, size, settings.capacity, len(records))
+                delayed = sum(row[0] for row in gone)
+                step.count(delayed=-delayed, ready=delayed - len(gone), dropped=len(gone))
+        try:
+            with step.connection.transaction():
+                row = step.rows("put", now=self._now, **packed(self._columns(jobs, records, now)))[0]
+        except psycopg.errors.UniqueViolation as error:
+            raise self._duplicate(step.connection, records) from error
+        step.came += self._entered(row, records)
+        self.room = settings.capacity - size - len(records) + max(over, 0)
+
+    def _duplicate(self, connection: Connection, records: Sequence[Record]) -> DuplicateJob:
+        ids = [record.id for record in records]
+        rows = connection.execute(self.sql["exists"], {"queue": self.queue, "ids": ids}).fetchall()
+        taken, seen = {row[0] for row in rows}, set[str]()
+        for id in ids:
+            if id in taken or id in seen:
+                return DuplicateJob(id)
+            seen.add(id)
+        return DuplicateJob(ids[0])

@@ -1,0 +1,18 @@
+WITH t AS MATERIALIZED (
+    SELECT coalesce(%(now)s::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - skew) AS now
+    FROM {schema}.clock LIMIT 1
+), done AS (
+    DELETE FROM {schema}.jobs USING t, unnest(%(jobs)s::bigint[], %(fences)s::bigint[]) AS g (job, fence)
+    WHERE pk = g.job AND jobs.fence = g.fence AND until > now
+    RETURNING jobs.*, now
+), kept AS (
+    INSERT INTO {schema}.archive (
+        done, enqueued, run_at, deadline, fence, queue, priority, max_attempts, attempt, id, payload, last_error
+    )
+    SELECT now, enqueued, run_at, deadline, fence, queue, priority, max_attempts, attempt, id, payload, last_error
+    FROM done
+), counted AS (
+    INSERT INTO {schema}.deltas (queue, inflight, acked, ack_too_late)
+    SELECT %(queue)s, -count(*), count(*), %(count)s - count(*) FROM done
+)
+SELECT pk FROM done

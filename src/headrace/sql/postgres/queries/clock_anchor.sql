@@ -1,0 +1,1 @@
+UPDATE {schema}.clock SET anchor = coalesce(anchor, %(anchor)s) RETURNING anchor, skew

@@ -1,0 +1,1 @@
+UPDATE {schema}.clock SET skew = skew + %(change)s WHERE skew = %(skew)s

@@ -1,0 +1,8 @@
+INSERT INTO {schema}.deltas (
+    queue, ready, delayed, inflight, dead, enqueued, acked, retried, expired_leases, ack_too_late, cancelled, taken,
+    dropped, dead_total, dead_dropped, deadline_missed
+) VALUES (
+    %(queue)s, %(ready)s, %(delayed)s, %(inflight)s, %(dead)s, %(enqueued)s, %(acked)s, %(retried)s,
+    %(expired_leases)s, %(ack_too_late)s, %(cancelled)s, %(taken)s, %(dropped)s, %(dead_total)s, %(dead_dropped)s,
+    %(deadline_missed)s
+)

@@ -1,0 +1,3 @@
+SELECT
+    id, payload, priority, max_attempts, enqueued, run_at, deadline, attempt, fence, died, last_error, cancelled, pk
+FROM {schema}.dead WHERE queue = %(queue)s AND id = %(id)s ORDER BY pk DESC LIMIT 1

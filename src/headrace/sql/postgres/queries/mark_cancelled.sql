@@ -1,0 +1,1 @@
+UPDATE {schema}.jobs SET cancelled = true WHERE pk = %(job)s

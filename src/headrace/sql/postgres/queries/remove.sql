@@ -1,0 +1,1 @@
+DELETE FROM {schema}.jobs WHERE pk = ANY (%(jobs)s::bigint[]) RETURNING pk

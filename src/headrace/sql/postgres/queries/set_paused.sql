@@ -1,0 +1,1 @@
+UPDATE {schema}.queues SET paused = %(paused)s WHERE queue = %(queue)s
