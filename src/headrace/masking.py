@@ -50,6 +50,8 @@ def mask(text: str, secrets: Iterable[str] = ()) -> str:
 
 def secrets_of(urls: Iterable[str], environment: Mapping[str, str]) -> frozenset[str]:
     """The passwords in connection strings and in PGPASSWORD, in every spelling that an error may quote."""
+    urls = list(urls)
+    urls += [inner for url in urls for inner in _urls_within(url)]
     found = {url[start:end] for url in urls for start, end in [*_in_url(url), *_by_name(url)]}
     found.add(environment.get("PGPASSWORD", ""))
     bare = {secret[1:-1] if secret[:1] in ("'", '"') and secret[:1] == secret[-1:] else secret for secret in found}
@@ -99,9 +101,15 @@ def _userinfo_end(rest: str) -> int:
 def _in_query(url: str, start: int) -> Iterator[Span]:
     for pair in url[start:].split("&"):
         name, mark, value = pair.partition("=")
-        if mark and _NAME.search(unquote_plus(name)):
+        if mark and (_NAME.search(unquote_plus(name)) or any(_in_url(unquote_plus(value)))):
             yield start + len(name) + 1, start + len(name) + 1 + len(value)
         start += len(pair) + 1
+
+
+def _urls_within(url: str) -> list[str]:
+    """URLs that are values of its query: the way round a pooler has a password too."""
+    values = [pair.partition("=")[2] for pair in url.partition("?")[2].split("&")]
+    return [unquote_plus(value) for value in values if "://" in unquote_plus(value)]
 
 
 def _in_urls(text: str) -> Iterator[Span]:

@@ -171,7 +171,7 @@ PASSWORD = "S3cr3t/p@ss word"
     "secretive",
     [
         f"postgresql://ann:{PASSWORD}@db.example/shop",
-        "postgresql://ann:S3cr3t%2Fp%40ss%20word@db.example/shop",
+        "postgresql://ann:S3cr3t%2Fp%40ss%20word@127.0.0.1:1/shop?patience=0.01",
         f"sqlite://ann:{PASSWORD}@db.example/shop",
         f"host=db.example user=ann password='{PASSWORD}'",
         f"sqlite:///jobs.db?password={PASSWORD}",

@@ -29,6 +29,8 @@ URLS = [
     "host=db.example user=ann password = S3cr3t/p@ss\\ word dbname=shop",
     f"dbname=shop host=db.example user=ann sslpassword='{SECRET}'",
     f"postgres://ann:{SECRET}@db.example/shop?application_name=a",
+    f"postgresql://ann@db.example/shop?direct=postgresql://ann:{ENCODED}@db2/shop&lease=60",
+    f"postgresql://ann@db.example/shop?lease=60&direct={quote(f'postgresql://ann:{ENCODED}@db2/shop', safe='')}",
 ]
 
 

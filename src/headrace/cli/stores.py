@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from ..connect import connect
+from ..connect import admin, connect
 from ..errors import ConfigError, Unavailable
 from ..masking import mask_url
 from ..queue import Queue
@@ -18,46 +18,76 @@ from .session import Session
 
 if TYPE_CHECKING:
     from ..app import App
+    from ..postgres.admin import Admin
 
 
 @contextmanager
 def opened(session: Session, name: str | None) -> Iterator[Queue]:
     """The queue of that name, closed in the end; without a name the only one there is, else ``default``. Nothing is
     made by looking: a misspelt file is an error, and so is a misspelt queue."""
-    path, names = sqlite_path(session.url), queue_names(session)
+    names, where = queue_names(session), place(session.url)
     if name is None:
         name = names[0] if len(names) == 1 else "default"
-    if path is not None and name not in names:
-        raise Failure(f"queue {name!r} is not in {path}; there is {', '.join(names)}")
-    with connect(session.url, queue=name) as queue:
+    if where is not None and name not in names:
+        raise Failure(f"queue {name!r} is not in {where}; there is {', '.join(names)}")
+    with connect(session.url, queue=name, **as_it_is(where)) as queue:
         refuse_private(session, queue)
         yield queue
 
 
 def queue_names(session: Session) -> list[str]:
     """All queues that the store holds, sorted; ``default`` where it cannot tell. Unavailable without a store,
-    Failure where it holds none: it may be the file of another program."""
-    path = sqlite_path(session.url)
-    if path is None:
+    Failure where it holds none: it may be that of another program."""
+    where = place(session.url)
+    if where is None:
         return ["default"]
-    if not path.exists():
-        raise Unavailable(f"{path}: no such file; the first enqueue or worker makes it, or is the URL misspelt?")
-    if names := names_in(path):
+    if isinstance(where, Path) and not where.exists():
+        raise Unavailable(f"{where}: no such file; the first enqueue or worker makes it, or is the URL misspelt?")
+    if names := names_in(where):
         return names
-    raise Failure(f"{path} holds no queues; is it the right file?")
+    if isinstance(where, Path):
+        raise Failure(f"{where} holds no queues; is it the right file?")
+    raise Failure(f"{where} holds no queues; the first enqueue or worker makes them, or is the URL misspelt?")
 
 
-def names_in(path: Path) -> list[str]:
-    """The queues in a file of SQLite, sorted; none where there is no file."""
+def names_in(where: Path | Admin | None) -> list[str]:
+    """The queues that are there, sorted; none where nothing is, or where nobody can tell."""
+    if where is None:
+        return []
+    if not isinstance(where, Path):
+        return sorted(where.queue_names())
     from ..sqlite.queue import queue_names
 
-    return sorted(queue_names(str(path))) if path.exists() else []
+    return sorted(queue_names(str(where))) if where.exists() else []
 
 
 def is_new(url: str, name: str) -> bool:
     """Is there no queue of that name yet, as far as this can be told?"""
-    path = sqlite_path(url)
-    return path is None or name not in names_in(path)
+    return name not in names_in(place(url))
+
+
+def place(url: str) -> Path | Admin | None:
+    """What can be looked at before a queue is opened: a file of SQLite, a schema of PostgreSQL; None for others."""
+    return postgres(url) or sqlite_path(url)
+
+
+def postgres(url: str) -> Admin | None:
+    """None for other URLs. ConfigError for a wrong one."""
+    if not url.startswith(("postgresql://", "postgres://")):
+        return None
+    return admin(url)
+
+
+def schema_in(url: str, schema: str) -> str:
+    """The URL with that schema in it."""
+    bare, _, query = url.partition("?")
+    rest = [pair for pair in query.split("&") if pair and pair.partition("=")[0] != "schema"]
+    return f"{bare}?{'&'.join([*rest, f'schema={schema}'])}"
+
+
+def as_it_is(where: Path | Admin | None) -> dict[str, bool]:
+    """The settings with which a look at a queue upgrades nothing."""
+    return {"migrate": False} if where is not None and not isinstance(where, Path) else {}
 
 
 def refuse_private(session: Session, queue: Queue) -> None:
