@@ -21,6 +21,8 @@ from sybil.parsers.markdown.codeblock import CodeBlockParser
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+SERVER = "postgresql://shop@db.example/shop"
+"""Where it stands in a page, there is an empty database behind it when the examples run."""
 FILE = re.compile(r"# (\w+\.(?:py|toml))$")
 LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)(?:#([^)\s]*))?\)")
 
@@ -73,10 +75,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
                 app.close()
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_examples_of_a_page_run(page: Path) -> None:
-    for example in Document.parse(str(page), _blocks).examples():
+def test_the_examples_of_a_page_run(page: Path, folder: Path, request: pytest.FixtureRequest) -> None:
+    text = page.read_text()
+    if SERVER in text:
+        text = text.replace(SERVER, request.getfixturevalue("dsn"))
+    shown = folder / page.name
+    shown.write_text(text)
+    for example in Document.parse(str(shown), _blocks).examples():
         example.evaluate()
 
 

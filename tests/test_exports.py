@@ -44,6 +44,7 @@ CALLS = [
     "extend",
     "extend_many",
     "release",
+    "release_many",
     "bury",
     "cancel",
     "dead",
@@ -53,6 +54,7 @@ CALLS = [
     "resume",
     "stats",
     "find",
+    "within",
     "close",
 ]
 
