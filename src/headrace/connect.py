@@ -5,27 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 
 from .errors import ConfigError
 from .faces import SyncQueue
+from .postgres.options import OPTIONS
 from .queue import AsyncQueue, Queue
 from .settings import Settings
 
 if TYPE_CHECKING:
     from .postgres.admin import Admin
 
-_OURS = {
-    *Settings.__struct_fields__,
-    "schema",
-    "connections",
-    "patience",
-    "poll",
-    "migrate",
-    "direct",
-    "archive",
-    "dead_keep",
-}
+_OURS = {*Settings.__struct_fields__, *OPTIONS}
 """What may stand in a postgresql:// URL besides the driver's own parameters."""
 
 
@@ -102,10 +93,13 @@ def split_url(url: object) -> tuple[str, str, dict[str, Any]]:
         raise ConfigError(f"url: {scheme}://… cannot be read: {error}") from None
     options = {name: _value(value) for name, value in parse_qsl(parts.query, keep_blank_values=True)}
     if scheme == "postgresql":
-        # What is not ours is for the driver: sslmode, options, application_name and the like.
+        if "@" in parts.path:
+            raise ConfigError(
+                "url: postgresql://… has an @ behind the first /: what is special in a password has to be "
+                "percent-encoded, / as %2F, ? as %3F, # as %23, @ as %40"
+            )
         ours = {name: value for name, value in options.items() if name in _OURS}
-        theirs = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name not in _OURS]
-        return scheme, urlunsplit(parts._replace(query=urlencode(theirs))), ours
+        return scheme, _without_ours(url), ours
     if scheme == "memory":
         if parts.netloc or parts.path.strip("/"):
             raise ConfigError("url: memory:// takes no host and no path: a memory queue has no name")
@@ -121,6 +115,14 @@ def split_url(url: object) -> tuple[str, str, dict[str, Any]]:
     if not path:
         raise ConfigError("url: sqlite:/// names no file; write sqlite:///jobs.db")
     return scheme, path, options
+
+
+def _without_ours(url: str) -> str:
+    """What is for the driver, letter by letter, for it reads some of them in its own way: + is no space to it, and
+    where there is no host it takes the socket."""
+    where, _, query = url.partition("?")
+    theirs = [pair for pair in query.split("&") if unquote_plus(pair.partition("=")[0]) not in _OURS]
+    return f"{where}?{'&'.join(theirs)}" if any(theirs) else where
 
 
 def _value(text: str) -> Any:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import socket
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any, TypeVar
+from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
 import psycopg
@@ -23,7 +26,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from .. import fork
 from ..errors import ConfigError, HeadraceError, StorageFull, Unavailable
+from ..settings import Settings
 from . import arrays
+from .options import OPTIONS
 from .server_clock import is_here
 
 T = TypeVar("T")
@@ -53,6 +58,15 @@ _AT_ONCE = {"40001", "40P01"}
 """Two transactions met in an unlucky order; the next try finds the other one done."""
 _PASSING = {"25006", "53100", "53200", "53300", "55P03", "57014", "57P01", "57P02", "57P03", "57P05", "58030"}
 """Read-only, disk full, memory full, too many connections, locked, cancelled, shut down, starting up, disk error."""
+_NOT_ALLOWED = "42501"
+_IN_VAIN = re.compile(
+    r"password authentication failed|no password supplied|no pg_hba\.conf entry|(role|database) \".*\" does not exist"
+    r"|permission denied for database|not permitted to log in|does not support SSL|invalid .*value",
+    re.DOTALL,
+)
+"""Why no connection came about, where waiting does not help. The driver has no codes for it, only words; what a server
+says in another language is waited for like anything else."""
+_NONE_LEFT = re.compile("too many clients|too many connections|connection slots are reserved")
 _LOOK = 0.5
 """Seconds between two looks for steps that hang."""
 _GRACE = 1.0
@@ -116,8 +130,12 @@ class Stock:
                 code = error.sqlstate or ""
                 if code in _AT_ONCE and time.monotonic() < give_up:
                     continue
+                if code == _NOT_ALLOWED:
+                    raise self._not_allowed(error) from error
                 if begun and not broken and code not in _PASSING and code not in _AT_ONCE:
                     raise
+                if not begun and _IN_VAIN.search(str(error)):
+                    raise self._in_vain(error) from error
                 again = again or begun
                 if time.monotonic() + pause > give_up:
                     raise self._in_words(error, patience) from error
@@ -205,8 +223,20 @@ class Stock:
                     self._under_way[connection] = now + self.patience
                     _cut(connection)
 
+    def _not_allowed(self, error: psycopg.Error) -> ConfigError:
+        return ConfigError(
+            f"{masked(self.dsn)}: this user may not do that ({error.diag.message_primary}): GRANT it USAGE on the "
+            "schema and on its sequences, and SELECT, INSERT, UPDATE, DELETE on its tables"
+        )
+
+    def _in_vain(self, error: psycopg.Error) -> Unavailable:
+        return Unavailable(
+            f"{masked(self.dsn)}: no way in ({_line(error)}): look at the user, the password, the database and the "
+            "parameters in the URL"
+        )
+
     def _in_words(self, error: psycopg.Error, patience: float) -> HeadraceError:
-        said = " ".join(str(error).split())
+        said = _line(error)
         where = masked(self.dsn)
         if error.sqlstate == "53100":
             return StorageFull(f"{where}: the server's disk is full ({said}); free some and try again")
@@ -218,7 +248,8 @@ class Stock:
             "40001": "had other transactions in the way, again and again",
             "40P01": "had deadlocks in the way, again and again",
         }
-        reason = reasons.get(error.sqlstate or "", "did not answer")
+        code = error.sqlstate or ("53300" if _NONE_LEFT.search(said) else "")
+        reason = reasons.get(code, "did not answer")
         return Unavailable(f"{where}: {reason}, for {patience:g} s now ({said})")
 
     def before_fork(self) -> None:
@@ -243,12 +274,33 @@ def stock(dsn: str, size: int, patience: float) -> Stock:
     try:
         given = {name: value for name, value in conninfo_to_dict(dsn).items() if value is not None}
     except psycopg.ProgrammingError:  # what it says repeats the URL, and a password with it
+        _refuse_unknown(dsn)
         raise ConfigError(
             "url: postgresql://… cannot be read: write postgresql://user:password@host:port/database?sslmode=…, "
             "with what is special in a password percent-encoded"
         ) from None
     whole = make_conninfo("", **{**_DEFAULTS, **given})
     return _stocks.setdefault((whole, size, patience), Stock(whole, size, patience))
+
+
+def _refuse_unknown(dsn: str) -> None:
+    """ConfigError that names a setting which neither the driver nor Headrace knows."""
+    query = dsn.partition("?")[2]
+    if "@" in query:
+        return  # it is no query, but the rest of a password
+    ours = (*Settings.__struct_fields__, *OPTIONS)
+    known = [*ours, *(option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults())]
+    for name in [unquote(pair.partition("=")[0]) for pair in query.split("&") if pair]:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise ConfigError(
+                f"url: {name}: no such setting{hint}; there are {', '.join(ours)}, and the driver's, such as sslmode"
+            )
+
+
+def _line(error: psycopg.Error) -> str:
+    return " ".join(str(error).split())
 
 
 def masked(dsn: str) -> str:

@@ -18,9 +18,9 @@ from ..settings import Settings
 from ..waiting import Rooms
 from .connected import is_own
 from .connections import stock
+from .options import OPTIONS
 from .store import PostgresStore
 
-OPTIONS = ("schema", "connections", "patience", "poll", "migrate", "direct", "archive", "dead_keep")
 _rooms: WeakValueDictionary[tuple[str, str, str], Rooms] = WeakValueDictionary()
 _rooms_lock = threading.Lock()
 

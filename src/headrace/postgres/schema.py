@@ -53,7 +53,12 @@ def migrate(connection: Connection, schema: str) -> list[str]:
             todo = pending(connection, schema)
             for statement in [statement for step in todo for statement in step.statements]:
                 connection.execute(statement.encode())
-    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReservedName) as error:
+    except psycopg.errors.ReservedName as error:
+        raise ConfigError(
+            f"schema {schema}: names that begin with pg_ are the server's own ({error.diag.message_primary}); choose "
+            "another"
+        ) from error
+    except psycopg.errors.InsufficientPrivilege as error:
         raise ConfigError(
             f"schema {schema}: the tables cannot be made or changed by this user ({error.diag.message_primary}); run "
             "'headrace migrate' as one who may, or hand 'headrace migrate --show' to one"
