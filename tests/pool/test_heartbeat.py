@@ -72,15 +72,15 @@ def test_one_that_has_ended_keeps_its_lease_while_a_neighbour_blocks_the_loop(tm
 
 def test_one_that_has_ended_keeps_its_lease_while_another_is_written_down(tmp_path: Path) -> None:
     queue, store = faulty(lease=0.6)
-    store.hang["release"] = threading.Event()
-    queue.enqueue_many([job("snooze", tmp_path / "ledger") for _ in range(2)])
+    store.hang["bury"] = threading.Event()
+    queue.enqueue_many([job("discard", tmp_path / "ledger") for _ in range(2)])
     with running(queue, "thread", workers=2) as run:
-        wait_until(lambda: store.calls["release"] == 1)
+        wait_until(lambda: store.calls["bury"] == 1)
         before = store.calls["extend"]
         wait_until(lambda: store.calls["extend"] >= before + 5)  # longer than the lease
-        store.hang["release"].set()
+        store.hang["bury"].set()
         run.witness.until_finished(2)
-    assert run.witness.verdicts()[1] == "released"
+    assert run.witness.verdicts()[1] == "buried"
 
 
 def spin(seconds: float) -> None:
