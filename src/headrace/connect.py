@@ -21,11 +21,13 @@ _OURS = {*Settings.__struct_fields__, *OPTIONS}
 
 
 def connect(url: str, **settings: Any) -> Queue:
-    """A queue for sync callers: ``memory://``, ``sqlite:///jobs.db`` (relative), ``sqlite:////srv/jobs.db``.
+    """A queue for sync callers: ``memory://``, ``sqlite:///jobs.db`` (relative), ``sqlite:////srv/jobs.db``,
+    ``postgresql://user@host/database``.
 
     Settings (see :class:`headrace.settings.Settings`): queue, capacity, max_attempts, lease, overflow,
-    dead_capacity, deadline_to_dead, max_payload, clock; SQLite adds synchronous, busy_timeout and poll. What is
-    not about the code may stand in the URL instead: ``sqlite:///jobs.db?synchronous=normal&lease=60``.
+    dead_capacity, deadline_to_dead, max_payload, clock; SQLite adds synchronous, busy_timeout and poll;
+    PostgreSQL schema, connections, patience, poll, migrate, direct, archive and dead_keep. What is not about the code
+    may stand in the URL instead: ``sqlite:///jobs.db?synchronous=normal&lease=60``.
 
     Raises ConfigError for a URL or a setting that makes no sense, Unavailable when the store cannot be opened.
     """
@@ -93,10 +95,10 @@ def split_url(url: object) -> tuple[str, str, dict[str, Any]]:
         raise ConfigError(f"url: {scheme}://… cannot be read: {error}") from None
     options = {name: _value(value) for name, value in parse_qsl(parts.query, keep_blank_values=True)}
     if scheme == "postgresql":
-        if "@" in parts.path:
+        if parts.netloc.count("@") > 1 or "@" in parts.path:  # else a part of it passes for the host, which is shown
             raise ConfigError(
-                "url: postgresql://… has an @ behind the first /: what is special in a password has to be "
-                "percent-encoded, / as %2F, ? as %3F, # as %23, @ as %40"
+                "url: postgresql://… has an @ too many: what is special in a password has to be percent-encoded, "
+                "@ as %40, / as %2F, ? as %3F"
             )
         ours = {name: value for name, value in options.items() if name in _OURS}
         return scheme, _without_ours(url), ours

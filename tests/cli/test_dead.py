@@ -10,6 +10,7 @@ import pytest
 from cli_program import Program
 from click.testing import Result
 
+import headrace
 import headrace.cli.dead
 from headrace import Job, State
 from headrace.queue import Queue
@@ -87,6 +88,15 @@ def test_an_empty_list_says_so(cli: Cli, queue: Queue) -> None:
     queue.stats()
     assert "no dead letters" in cli("dead", "list").stdout
     assert listed(cli("dead", "list", "--json")) == []
+
+
+def test_an_empty_list_names_the_other_queues_unless_a_queue_was_named(cli: Cli, queue: Queue, url: str) -> None:
+    queue.stats()
+    for name in ("mail", "bills"):
+        with headrace.connect(url, queue=name) as other:
+            other.stats()
+    assert cli("dead", "list").stdout == "queue 'default': no dead letters; --queue for another: bills, mail\n"
+    assert cli("dead", "list", "--queue", "mail").stdout == "queue 'mail': no dead letters\n"
 
 
 @pytest.mark.parametrize("args", [["list"], ["list", "--json"], ["show", "a"], ["show", "a", "--json"]])

@@ -13,7 +13,7 @@ from .control import queue_option
 from .failure import Failure
 from .jobs import as_json, as_text, task_of
 from .session import Session, common, pass_session
-from .stores import opened
+from .stores import opened, queue_names
 from .terminal import console, line, span, table
 
 BATCH = 500
@@ -41,14 +41,15 @@ def dead() -> None:
 def list_dead(session: Session, name: str | None, limit: int, after: str | None, payload: bool) -> None:
     """List dead letters, the longest dead first."""
     with opened(session, name) as queue:
-        name = queue.settings.queue
         start = None if after is None else find_dead(queue, after)
         jobs = queue.dead(limit, start)
         more = len(jobs) == limit and bool(queue.dead(1, jobs[-1]))
     if session.json:
         session.print_json([as_json(session, job, payload) for job in jobs])
     elif not jobs:
-        session.say(f"queue {name!r}: no dead letters{' behind that one' if after else ''}")
+        others = [each for each in queue_names(session) if each != queue.settings.queue] if name is None else []
+        elsewhere = f"; --queue for another: {', '.join(others)}" if others else ""
+        session.say(f"queue {queue.settings.queue!r}: no dead letters{' behind that one' if after else ''}{elsewhere}")
     else:
         _print_page(session, jobs, payload)
     if more:

@@ -61,7 +61,8 @@ _PASSING = {"25006", "53100", "53200", "53300", "55P03", "57014", "57P01", "57P0
 _NOT_ALLOWED = "42501"
 _IN_VAIN = re.compile(
     r"password authentication failed|no password supplied|no pg_hba\.conf entry|(role|database) \".*\" does not exist"
-    r"|permission denied for database|not permitted to log in|does not support SSL|invalid .*value",
+    r"|permission denied for database|not permitted to log in|does not support SSL|invalid .*value"
+    r"|unsupported startup parameter|no such database",
     re.DOTALL,
 )
 """Why no connection came about, where waiting does not help. The driver has no codes for it, only words; what a server
@@ -83,8 +84,10 @@ class Stock:
         self.direct = True
         """Each connection is a session of its own; False behind a pooler that shares sessions between clients."""
         given = conninfo_to_dict(dsn)
-        self.here = is_here(str(given.get("hostaddr") or given.get("host") or ""))
+        host = str(given.get("hostaddr") or given.get("host") or "")
+        self.here = is_here(host)
         """The server is on this machine."""
+        self._several = "," in host
         self._handles = 0
         self._begin()
         fork.register(self)
@@ -134,7 +137,8 @@ class Stock:
                     raise self._not_allowed(error) from error
                 if begun and not broken and code not in _PASSING and code not in _AT_ONCE:
                     raise
-                if not begun and _IN_VAIN.search(str(error)):
+                # Of several hosts another one may let us in when it is back.
+                if not begun and not self._several and _IN_VAIN.search(str(error)):
                     raise self._in_vain(error) from error
                 again = again or begun
                 if time.monotonic() + pause > give_up:
@@ -242,7 +246,7 @@ class Stock:
             return StorageFull(f"{where}: the server's disk is full ({said}); free some and try again")
         reasons = {
             "25006": "is read-only: a standby, or a failover that is not over",
-            "53300": "has no connection left: raise max_connections, or put a pooler before it",
+            "53300": "has no connection left (raise max_connections, or put a pooler before it)",
             "55P03": "is locked by somebody else",
             "57014": "cancelled the step",
             "40001": "had other transactions in the way, again and again",
