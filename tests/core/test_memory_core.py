@@ -222,3 +222,55 @@ def test_more_priorities_than_lines_are_handed_out_in_order_all_the_same(lab: La
     assert len(kept.ready.buckets) < 100
     assert kept.stats(5_000_000).oldest_ready == 5.0
     assert [job.priority for job in kept.take(999, 0)] == sorted(numbers, reverse=True)
+
+
+# What else the contract reaches through one core alone
+
+
+@pytest.mark.parametrize("ending", ["done", "cancelled", "there already", "lost"])
+def test_a_job_that_is_forwarded_leaves_one_core_and_enters_the_other(lab: Lab, ending: str) -> None:
+    here, there = lab.core(), lab.core()
+    lab.put(here, "a")
+    (job,) = here.take(1, 0)
+    if ending == "cancelled":
+        here.cancel("a", 0)
+    elif ending == "there already":
+        lab.put(there, "a")
+    elif ending == "lost":
+        here.ack(job, 0)
+    assert here.forward(job, 5, there, 7) == (ending != "lost")
+    left, come = here.stats(5), there.stats(7)
+    assert (left.inflight, left.acked, left.cancelled) == (0, int(ending != "cancelled"), int(ending == "cancelled"))
+    assert come.ready == int(ending in ("done", "there already"))
+
+
+def test_the_next_lease_to_end_may_be_one_that_was_shortened(lab: Lab) -> None:
+    kept = lab.core(lease=30.0)
+    for id in ("a", "b"):
+        lab.put(kept, id)
+    jobs = kept.take(2, 0)
+    kept.extend(jobs[1], 5, 1, 0)
+    kept.promote(5)
+    assert kept.stats(5).inflight == 1
+    assert kept.soonest == 30_000_000
+
+
+def test_the_oldest_of_many_delayed_ones_may_stand_in_any_block(lab: Lab) -> None:
+    kept = lab.core(capacity=MANY)
+    for number in range(MANY):
+        lab.put(kept, f"{number}", now=MANY - abs(number - MANY // 2), due=DAY + number)
+    newcomer = lab.record("new", b"", 0, 5, MANY, MANY)
+    kept.put([newcomer], DropOldest(), MANY)
+    assert "0" not in kept.jobs
+    assert kept.stats(MANY).dropped == 1
+
+
+def test_a_job_of_one_priority_alone_can_be_cancelled_while_it_is_ready(lab: Lab) -> None:
+    kept = lab.core()
+    for id, priority in (("a", 3), ("b", 3), ("c", 1)):
+        lab.put(kept, id, priority=priority)
+    (job,) = kept.take(1, 0)
+    kept.nack(job, 0, None, 0)  # back in line out of order
+    assert kept.cancel("a", 0)
+    assert kept.cancel("b", 0)
+    assert [each.id for each in kept.take(9, 0)] == ["c"]

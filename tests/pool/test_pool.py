@@ -168,7 +168,9 @@ async def async_noop() -> None:
     pass
 
 
-def test_an_unknown_task_waits_for_another_worker_without_using_attempts_then_fails() -> None:
+def test_an_unknown_task_waits_for_another_worker_without_using_attempts_then_fails(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     clock = VirtualClock()
     queue = memory(clock=clock, max_attempts=2, lease=1000)
     queue.enqueue_many([Job(id="known"), Job(id="new")])
@@ -188,6 +190,7 @@ def test_an_unknown_task_waits_for_another_worker_without_using_attempts_then_fa
     run_virtual(main(), clock)
     (dead,) = queue.dead()
     assert (dead.id, dead.attempt, dead.last_error) == ("new", 2, "Unserved: no task 'new' here")
+    assert caplog.text.count("given back, for 60 s, to a worker that can do it") == 1
 
 
 def test_an_unknown_task_is_done_by_the_worker_that_knows_it() -> None:

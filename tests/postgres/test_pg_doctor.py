@@ -35,6 +35,9 @@ WELL = Figures(
 )  # fmt: skip
 
 
+WAITING: dict[str, Any] = {"stats": Stats(delayed=1, enqueued=1), "counted": (0, 1, 0, 0)}
+
+
 def server(**changes: Any) -> Figures:
     return WELL._replace(server=SERVER._replace(**changes))
 
@@ -103,7 +106,7 @@ SLOW = ["fillfactor=50", "autovacuum_vacuum_threshold=5000", "autovacuum_vacuum_
         (queue(counted=(2, 0, 0, 0)), "figures", True, "report"),
         (queue(oldest_dead=8 * 86_400.0), "dead_letters", False, "headrace dead list --queue mail"),
         (queue(payload_p99=70_000), "payloads", False, "max_payload="),
-        (queue(overdue=61.0), "overdue", False, "headrace worker"),
+        (queue(overdue=61.0, **WAITING), "overdue", False, "headrace worker"),
         (queue(deltas=100_001), "unfolded", False, "headrace stats --queue mail"),
     ],
 )
@@ -134,7 +137,9 @@ def test_each_check_finds_what_it_is_for_and_nothing_else(
         stats(enqueued=50, acked=50, expired_leases=49),  # too few to tell
         stats(enqueued=10_000, acked=10_000, expired_leases=90),
         stats(enqueued=1, paused=True, acked=1),
-        queue(oldest_dead=6 * 86_400.0, payload_p99=60_000, payload_max=1 << 20, overdue=59.0, deltas=90_000),
+        queue(oldest_dead=6 * 86_400.0, payload_p99=60_000, payload_max=1 << 20, deltas=90_000),
+        queue(overdue=59.0, **WAITING),
+        queue(overdue=61.0),  # the lease of a job that is done: it goes with the next look
         WELL._replace(queues=[], tables=[], holders=[]),
     ],
 )
@@ -260,6 +265,7 @@ def test_figures_of_the_queues_are_read(place: str, monkeypatch: pytest.MonkeyPa
         dead = queue.dequeue(0)
         assert dead is not None
         queue.nack(dead)
+        assert queue.dequeue(0) is not None
         queue.pause()
     with connected(place) as connection:
         week = 8 * 86_400 * 1_000_000

@@ -144,6 +144,11 @@ def values_of(name: str, e: Explained) -> dict[str, Any]:
             return {"jobs": leased, "dieds": [1] * BATCH, "errors": ["e"] * BATCH, "unleased": 0, "room": None}
         case "count":
             return dict.fromkeys(FIGURES, 1)
+        case "put_one":
+            return {
+                "id": "new", "payload": b"x", "priority": 0, "attempt": 5, "at": 0, "deadline": None, "lifetime": None,
+                "latest": 2**62, "bell": 1, "channel": "bell",
+            }  # fmt: skip
         case "put":
             return {
                 "ids": [f"new{n}" for n in range(BATCH)], "payloads": [b"x"] * BATCH, "priorities": [0] * BATCH,
@@ -188,6 +193,7 @@ def ignored(nodes: list[str]) -> list[str]:
         ("bury", "jobs_pkey"),
         ("remove", "jobs_pkey"),
         ("put", ""),
+        ("put_one", ""),
         ("promote", "jobs_due"),
         ("lapsed", "leases_until"),
         ("look", "jobs_line"),

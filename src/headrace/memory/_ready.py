@@ -167,9 +167,11 @@ class Ready:
     def bring(self, record: Record) -> None:
         """Out of the block in which it fell due, and into line like any other."""
         due = (record.due, record.seq)
-        for number, (_, _, block) in enumerate(self.late):  # noqa: B007 # both are used behind the loop
-            if block.low <= due <= block.high:
-                break
+        number = 0
+        block = self.late[0][2]
+        while not block.low <= due <= block.high:
+            number += 1
+            block = self.late[number][2]
         block.take(block.records.index(record))
         if block.records:
             best = block.first()

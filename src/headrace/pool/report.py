@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import logging
 import traceback
+from functools import lru_cache
 
 from ..text import describe
 from .call import retry_of
 from .context import by_hand
-from .outcome import Ended, Raised
+from .outcome import Ended, Raised, Unserved
 from .retry import DEFAULT, Retries
 from .run import Run
-from .settle import Action, Bury, ByHand, Nack, decide, settled_by_hand
+from .settle import Action, Bury, ByHand, Nack, Release, decide, settled_by_hand
 
 log = logging.getLogger("headrace.pool")
 
@@ -42,6 +43,12 @@ def report(run: Run, how: Ended, action: Action) -> None:
     log.warning("job %r (%s): %s, %s: %s%s", run.job.id, run.name, what, follows, shown, frames)
 
 
+@lru_cache(maxsize=1_000)
+def _given_back(why: str, grace: float) -> None:
+    """Said once for each reason: every look at such a job gives it back again."""
+    log.warning("given back, for %g s, to a worker that can do it; after that it fails: %s", grace, why)
+
+
 def conclude(run: Run, default: Retries, wall: int, unserved_grace: float) -> Action:
     """What becomes of a job whose attempt has ended; said in the log where it failed."""
     assert run.how is not None
@@ -51,6 +58,8 @@ def conclude(run: Run, default: Retries, wall: int, unserved_grace: float) -> Ac
         if run.context in by_hand:
             action = settled_by_hand(run.job, by_hand[run.context], action, retry)
         report(run, run.how, action)
+        if isinstance(action, Release) and isinstance(run.how, Raised) and isinstance(run.how.error, Unserved):
+            _given_back(describe(run.how.error) or "", unserved_grace)
     except Exception as error:  # else the job would keep its slot for ever
         log.exception("job %r: no action could be found for %s", run.job.id, type(run.how).__name__)
         action = Nack(DEFAULT.delay(run.job.attempt), describe(error) or "")

@@ -231,7 +231,7 @@ def payloads(f: Figures) -> Iterator[Finding]:
 
 def overdue(f: Figures) -> Iterator[Finding]:
     for queue in f.queues:
-        if queue.overdue > OVERDUE:
+        if queue.overdue > OVERDUE and (queue.stats.delayed or queue.stats.inflight):
             yield Finding(
                 "overdue", False,
                 f"queue {queue.name}: something has been due for {queue.overdue:,.0f} s, and nobody moves it",

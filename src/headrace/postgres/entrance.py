@@ -35,12 +35,14 @@ class Entrance(Upkeep):
         if not self._has_credit(len(records)):
             self._plain_step(lambda step: self._put_exactly(step, jobs, records, now))
             return
-        given = packed(self._columns(jobs, records, now))
+        plain = len(records) == 1 and not records[0].absolute and jobs[0].enqueued_at is None
+        name = "put_one" if plain else "put"
+        given = self._values(jobs[0], records[0], now) if plain else packed(self._columns(jobs, records, now))
 
         def step(connection: Connection, again: bool) -> list[tuple[Any, ...]]:
             values = {"queue": self.queue, "now": self._now, **given}
             try:
-                return connection.execute(self.sql["put"], values, binary=True).fetchall()
+                return connection.execute(self.sql[name], values, binary=True).fetchall()
             except psycopg.errors.UniqueViolation as error:
                 if again and (arrived := self._arrived(connection, records)):
                     return arrived
@@ -65,8 +67,7 @@ class Entrance(Upkeep):
     def _columns(self, jobs: Sequence[Job], records: Sequence[Record], now: int) -> dict[str, object]:
         """A batch as the arrays that ``put.sql`` takes. Delays travel as durations and become moments there, where
         the clock is."""
-        settings, skew = self.settings, self._skew
-        lifetime = settings.default_deadline
+        skew = self._skew
         return {
             "ids": [record.id for record in records],
             "payloads": [record.payload for record in records],
@@ -81,6 +82,25 @@ class Entrance(Upkeep):
                 None if job.enqueued_at is None else record.enqueued + skew
                 for job, record in zip(jobs, records, strict=True)
             ],
+            **self._for_all,
+        }
+
+    def _values(self, job: Job, record: Record, now: int) -> dict[str, object]:
+        """A job as ``put_one.sql`` takes it."""
+        return {
+            "id": record.id,
+            "payload": record.payload,
+            "priority": record.priority,
+            "attempt": record.max_attempts,
+            "at": record.due - now,
+            "deadline": None if job.deadline is None else record.deadline,
+            **self._for_all,
+        }
+
+    @property
+    def _for_all(self) -> dict[str, object]:
+        lifetime = self.settings.default_deadline
+        return {
             "lifetime": None if lifetime is None else round(lifetime * SECOND),
             "latest": LATEST,
             "bell": self.bell,
