@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import psycopg
 import pytest
 from pg_bouncer import Bouncer
 from pg_kit import connected, somebody_sleeps
@@ -264,3 +265,16 @@ def test_many_threads_share_few_connections(dsn: str, proxy: Callable[[str], Pro
     assert stats.acked + stats.inflight == 600  # what was claimed for nobody comes when its lease is over
     assert stats.unaccounted == 0
     queue.close()
+
+
+def test_a_queue_that_is_opened_again_and_again_is_rung_each_time(dsn: str) -> None:
+    for number in range(12):
+        with connect(dsn, poll=60.0) as queue, ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(queue.dequeue, 50.0)
+            wait_until(lambda queue=queue: bool(queue.store.rooms.consumers.tickets), LIMIT)  # type: ignore[misc]
+            with psycopg.connect(dsn) as connection:
+                queue.within(connection).enqueue(Job(id=f"{number}"))
+            job = waiting.result(20)
+            assert job is not None
+            assert job.id == f"{number}"
+            queue.ack(job)

@@ -18,10 +18,9 @@ import os
 import selectors
 import threading
 import time
+from contextlib import suppress
 from typing import Protocol
 from weakref import WeakSet, WeakValueDictionary
-
-import psycopg
 
 from ..waiting import Rooms
 from .connections import Connection, Stock
@@ -57,7 +56,8 @@ class _Watch:
     """What the thread knows of one queue."""
 
     def __init__(self) -> None:
-        self.held = False
+        self.held = 0
+        """The lock that we hold; 0: none."""
         self.since = 0.0
         """When a consumer was last seen asleep."""
         self.tries = 0
@@ -88,18 +88,14 @@ class Bell:
 
     def call(self) -> None:
         """Somebody goes to sleep. Quick, from any thread."""
-        if self._thread is None:
-            with self._lock:
-                if self._thread is None and self.works:
-                    self._pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-                    self._thread = threading.Thread(target=self._run, name="headrace-postgres-bell", daemon=True)
-                    self._thread.start()
-        pipe = self._pipe
-        if pipe is not None:
-            try:
-                os.write(pipe[1], b"!")
-            except OSError:  # full: it has been called often enough; closed: it is about to end
-                pass
+        with self._lock:
+            if self._thread is None and self.works:
+                self._pipe = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+                self._thread = threading.Thread(target=self._run, name="headrace-postgres-bell", daemon=True)
+                self._thread.start()
+            if self._pipe is not None:
+                with suppress(BlockingIOError):  # full: it has been called often enough
+                    os.write(self._pipe[1], b"!")
 
     def forked(self) -> None:
         """In the child: the thread and its connection are the parent's."""
@@ -111,12 +107,12 @@ class Bell:
 
     def _run(self) -> None:
         pause, told = 0.1, False
-        while self._stock.used:
+        while not self._ended():
             try:
                 with self._stock.open(self._dsn) as connection:
                     if connection.prepare_threshold is None:
                         self._deaf()
-                        break
+                        continue
                     # What arrives together with the answer to a question is handed over there and then.
                     connection.add_notify_handler(lambda note: self._rung.add(note.payload))
                     connection.execute(f'LISTEN "{self.channel}"'.encode())
@@ -124,18 +120,23 @@ class Bell:
                         log.warning("%s: being woken works again", self.channel)
                     pause, told = 0.1, False
                     self._listen(connection)
-            except (psycopg.Error, OSError) as error:
+            except Exception as error:  # whatever it is, a thread that is gone would wake nobody any more
                 if not told:
                     log.warning("%s: cannot be woken, looking now and then instead (%s)", self.channel, _line(error))
                 told = True
                 time.sleep(pause)
                 pause = min(2 * pause, 5.0)
+
+    def _ended(self) -> bool:
+        """Is there nobody to listen for? Whoever calls from now on starts another thread."""
         with self._lock:
-            pipe, self._pipe = self._pipe, None
+            if self._stock.used and self.works:
+                return False
             self._thread = None
-        if pipe is not None:
-            for end in pipe:
+            pipe, self._pipe = self._pipe, None
+            for end in pipe or ():
                 os.close(end)
+            return True
 
     def _deaf(self) -> None:
         self.works = False
@@ -190,7 +191,7 @@ class Bell:
     def _mind(self, connection: Connection, watches: dict[int, _Watch], now: float) -> float:
         """Take the locks of those who sleep, give back those of the others; seconds until the next time."""
         wait = PROBE
-        asleep: dict[int, list[Sleeper]] = {}
+        asleep: dict[int, list[Sleeper]] = {queue: [] for queue in watches}
         for sleeper in self._all():
             if sleeper.queue:
                 lying = asleep.setdefault(sleeper.queue, [])
@@ -200,14 +201,15 @@ class Bell:
             watch = watches.setdefault(queue, _Watch())
             if sleepers:
                 watch.since = now
-            bell = next((sleeper.bell for sleeper in sleepers), 0)
-            if watch.held and now - watch.since >= LINGER:
-                self._give_back(connection, queue)
-                watch.held = False
+            bell = next((sleeper.bell for sleeper in sleepers), watch.held)
+            if watch.held and (now - watch.since >= LINGER or bell != watch.held):
+                self._give_back(connection, queue, watch.held)
+                watch.held = 0
+                wait = 0.0 if sleepers else wait
             elif watch.held:
                 wait = min(wait, LINGER)
             elif sleepers and now >= watch.next:
-                watch.held = bool(self._ask(connection, b"SELECT pg_try_advisory_lock(%s)", bell))
+                watch.held = bell if self._ask(connection, b"SELECT pg_try_advisory_lock(%s)", bell) else 0
                 if watch.held:
                     watch.tries = 0
                     watch.next = 0.0
@@ -226,8 +228,7 @@ class Bell:
                 wait = min(wait, max(0.0, watch.next - now))
         return wait
 
-    def _give_back(self, connection: Connection, queue: int) -> None:
-        bell = next(sleeper.bell for sleeper in self._all() if sleeper.queue == queue)
+    def _give_back(self, connection: Connection, queue: int, bell: int) -> None:
         self._ask(connection, b"SELECT pg_advisory_unlock(%s)", bell)
         self._ask(connection, b"SELECT pg_notify(%s, %s)", self.channel, f"free {queue}")
 
