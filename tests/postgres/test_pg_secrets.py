@@ -43,7 +43,7 @@ def test_no_password_is_in_any_log_error_or_repr(
 
     queue = connect(url(between.port), patience=0.3, poll=60)
     said += [repr(queue), repr(queue.settings), repr(queue.store), repr(queue.as_async)]  # type: ignore[attr-defined]
-    assert queue.dequeue(0.01) is None
+    assert queue.dequeue(0.5) is None  # long enough to fall asleep
     between.refuse()
     with pytest.raises(Unavailable) as away:
         queue.enqueue(Job())

@@ -278,3 +278,16 @@ def test_a_queue_that_is_opened_again_and_again_is_rung_each_time(dsn: str) -> N
             assert job is not None
             assert job.id == f"{number}"
             queue.ack(job)
+
+
+def test_handles_that_differ_in_their_patience_are_rung_by_one_bell(dsn: str) -> None:
+    closed = connect(dsn, poll=60.0, patience=7.0)  # kept until the end: it is still known to be there
+    closed.close()
+    with connect(dsn, poll=60.0, patience=8.0) as queue, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(queue.dequeue, 50.0)
+        wait_until(lambda: somebody_sleeps(dsn), LIMIT)
+        with psycopg.connect(dsn) as connection:
+            queue.within(connection).enqueue(Job(id="a"))
+        job = waiting.result(LIMIT)
+    assert job is not None
+    assert closed.settings.queue == queue.settings.queue

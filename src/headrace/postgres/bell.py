@@ -130,7 +130,7 @@ class Bell:
     def _ended(self) -> bool:
         """Is there nobody to listen for? Whoever calls from now on starts another thread."""
         with self._lock:
-            if self._stock.used and self.works:
+            if self._sleepers and self.works:
                 return False
             self._thread = None
             pipe, self._pipe = self._pipe, None
@@ -162,7 +162,7 @@ class Bell:
         with selectors.DefaultSelector() as ends:
             for end in (called, line):
                 ends.register(end, selectors.EVENT_READ)
-            while self._stock.used:
+            while self._all():
                 now = time.monotonic()
                 if now - heard >= PROBE:
                     self._ask(connection, b"SELECT 1")

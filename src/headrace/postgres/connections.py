@@ -182,11 +182,6 @@ class Stock:
             with self._lock:
                 del self._under_way[connection]
 
-    @property
-    def used(self) -> bool:
-        """Some handle is open."""
-        return self._handles > 0
-
     def _take_back(self, connection: Connection) -> None:
         with self._lock:
             del self._under_way[connection]
