@@ -274,3 +274,23 @@ def test_a_job_of_one_priority_alone_can_be_cancelled_while_it_is_ready(lab: Lab
     assert kept.cancel("a", 0)
     assert kept.cancel("b", 0)
     assert [each.id for each in kept.take(9, 0)] == ["c"]
+
+
+def test_of_two_leases_that_were_changed_the_later_one_is_still_watched(lab: Lab) -> None:
+    kept = lab.core(lease=30.0)
+    for id in ("a", "b", "c"):
+        lab.put(kept, id)
+    jobs = kept.take(3, 0)
+    kept.extend(jobs[1], 5, 1, 0)
+    kept.extend(jobs[2], 9, 1, 0)
+    kept.promote(5)
+    assert kept.soonest == 9
+    assert kept.stats(9).inflight == 1
+
+
+def test_a_crowd_that_is_cancelled_one_by_one_leaves_nothing(lab: Lab) -> None:
+    kept, turns = crowd(lab, 1000)
+    kept.promote(3 * DAY)
+    assert all(kept.cancel(id, 3 * DAY) for id in turns)
+    assert kept.ready.late == []
+    assert kept.take(1, 3 * DAY) == []
