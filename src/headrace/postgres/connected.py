@@ -146,8 +146,7 @@ class Connected:
         query = self.sql[name]
 
         def step(connection: Connection, again: bool) -> list[tuple[Any, ...]]:
-            given = {"queue": self.queue, "now": self._now, **values}
-            return connection.execute(query, given, binary=True).fetchall()
+            return connection.execute(query, {**self.given, **values}, binary=True).fetchall()
 
         return self.stock.run(step)
 

@@ -29,9 +29,7 @@ class Entrance(Upkeep):
 
     def put(self, jobs: Sequence[Job]) -> None:
         self._begin()
-        settings = self.settings
-        now = settings.clock.steady() + self._anchor
-        records = [admit(job, settings, now, self._skew) for job in jobs]
+        records, now = self._admitted(jobs)
         if not self._has_credit(len(records)):
             self._plain_step(lambda step: self._put_exactly(step, jobs, records, now))
             return
@@ -40,9 +38,8 @@ class Entrance(Upkeep):
         given = self._values(jobs[0], records[0], now) if plain else packed(self._columns(jobs, records, now))
 
         def step(connection: Connection, again: bool) -> list[tuple[Any, ...]]:
-            values = {"queue": self.queue, "now": self._now, **given}
             try:
-                return connection.execute(self.sql[name], values, binary=True).fetchall()
+                return connection.execute(self.sql[name], {**self.given, **given}, binary=True).fetchall()
             except psycopg.errors.UniqueViolation as error:
                 if again and (arrived := self._arrived(connection, records)):
                     return arrived
@@ -55,14 +52,17 @@ class Entrance(Upkeep):
         """Of a batch whose first try was not answered: what ``put.sql`` would have said, where it is there all the
         same, else nothing."""
         given = {"ids": [record.id for record in records], "payloads": [record.payload for record in records]}
-        values = {"queue": self.queue, "now": self._now, **given}
-        return connection.execute(self.sql["arrived"], values, binary=True).fetchall()
+        return connection.execute(self.sql["arrived"], {**self.given, **given}, binary=True).fetchall()
 
     def columns(self, jobs: Sequence[Job]) -> tuple[Sequence[Record], dict[str, object]]:
         """The batch checked, and as ``put.sql`` and ``put_within.sql`` take it. InvalidJob."""
-        now = self.settings.clock.steady() + self._anchor
-        records = [admit(job, self.settings, now, self._skew) for job in jobs]
+        records, now = self._admitted(jobs)
         return records, self._columns(jobs, records, now)
+
+    def _admitted(self, jobs: Sequence[Job]) -> tuple[list[Record], int]:
+        """The batch checked, and the queue time, as it is known here, by which that was done. InvalidJob."""
+        now = self.settings.clock.steady() + self._anchor
+        return [admit(job, self.settings, now, self._skew) for job in jobs], now
 
     def _columns(self, jobs: Sequence[Job], records: Sequence[Record], now: int) -> dict[str, object]:
         """A batch as the arrays that ``put.sql`` takes. Delays travel as durations and become moments there, where

@@ -75,23 +75,21 @@ class Step:
 
     def failed(self, rows: Sequence[Held], dues: Sequence[int], error: str | None) -> None:
         """Cancelled if somebody asked for that, back in its old place in line while attempts are left, else dead."""
-        gone = [row for row in rows if row.cancelled]
-        dead = [
-            (row, due)
-            for row, due in zip(rows, dues, strict=True)
-            if not row.cancelled and row.attempt >= row.max_attempts
-        ]
-        back = [
-            (row, due)
-            for row, due in zip(rows, dues, strict=True)
-            if not row.cancelled and row.attempt < row.max_attempts
-        ]
+        gone, dead, died, back = [], [], [], []
+        for row, due in zip(rows, dues, strict=True):
+            if row.cancelled:
+                gone.append(row.pk)
+            elif row.attempt >= row.max_attempts:
+                dead.append(row.pk)
+                died.append(min(due, self.now))
+            else:
+                back.append((row.pk, row.attempt, due))
         if gone:
-            self.finish([row.pk for row in gone], "cancelled")
+            self.finish(gone, "cancelled")
         if dead:
-            self.bury([row.pk for row, _ in dead], [min(due, self.now) for _, due in dead], error)
+            self.bury(dead, died, error)
         if back:
-            self.put_back([(row.pk, row.attempt, due) for row, due in back], error)
+            self.put_back(back, error)
 
     def put_back(self, moves: Sequence[tuple[int, int, int]], error: str | None) -> None:
         """(job, attempt, due) of each."""

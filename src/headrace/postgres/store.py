@@ -100,8 +100,7 @@ class PostgresStore(Entrance):
         def step(connection: Connection, again: bool) -> set[int]:
             before = self._removed(connection, keys) if again else set[int]()
             values = {
-                "queue": self.queue,
-                "now": self._now,
+                **self.given,
                 "jobs": pack(Bigs, keys),
                 "fences": pack(Bigs, fences),
                 "count": len(jobs) - len(before),
@@ -183,7 +182,7 @@ class PostgresStore(Entrance):
         to._begin()
 
         def work(step: Step) -> bool:
-            held = step.held(job, job.token - self._salt)
+            held = step.held(job, self.fence(job))
             if held is None:
                 return False
             if held.cancelled:
@@ -202,11 +201,10 @@ class PostgresStore(Entrance):
 
     def extend(self, jobs: Sequence[Job], duration: int, too_late: int) -> list[Job]:
         self._begin()
-        salt = self._salt
         rows = self._one(
             "extend",
             jobs=[job.ref for job in jobs],
-            fences=[job.token - salt for job in jobs],
+            fences=[self.fence(job) for job in jobs],
             duration=duration,
             too_late=too_late,
             count=len(jobs),

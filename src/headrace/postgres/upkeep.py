@@ -116,7 +116,7 @@ class Upkeep(Connected):
 
     def tick(self) -> None:
         self.open()
-        if self.settings.clock.steady() >= self._soonest or self._calendar_step():
+        if self.is_due:
             self._sweep()
         else:
             self._look()
