@@ -122,7 +122,7 @@ def test_importing_headrace_loads_no_database_and_no_terminal() -> None:
     shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=bare).stdout
     loaded = {name.partition(".")[0] for name in shown.split()}
     assert "headrace" in loaded
-    assert not loaded & {"sqlite3", "click", "rich", "pydantic", "pytest", "hypothesis", "multiprocessing"}
+    assert not loaded & {"sqlite3", "click", "rich", "pydantic", "pytest", "hypothesis", "multiprocessing", "fsspec"}
 
 
 def _own_doc(thing: object) -> str | None:

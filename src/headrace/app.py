@@ -24,6 +24,7 @@ from .pool.retry import RetryPolicy
 from .queue import Queue
 from .tasks.codec import Unfit, open_envelope
 from .tasks.naming import default_name
+from .tasks.outside import Outside
 from .tasks.task import Task, TaskSettings, Upgrade
 
 if TYPE_CHECKING:
@@ -57,16 +58,25 @@ class App:
     """Tasks, and the queues they go to.
 
     ``url`` is what ``headrace.connect`` takes; where it is not given, HEADRACE_URL at the first use, else
-    ``sqlite:///headrace.db``. The settings are those of ``connect``, for every queue of the app. Safe to share
-    between threads.
+    ``sqlite:///headrace.db``. ``outside`` is where arguments are kept that are larger than ``outside_above`` bytes:
+    a folder that all producers and workers share, as a URL of fsspec. The settings are those of ``connect``, for
+    every queue of the app. Safe to share between threads.
     """
 
-    def __init__(self, url: str | None = None, **queue_settings: Any) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        outside: str | None = None,
+        outside_above: int = 65_536,
+        **queue_settings: Any,
+    ) -> None:
         if url is not None and (not isinstance(url, str) or not url):
             raise ConfigError(f"url: {type(url).__name__} is not a URL such as {DEFAULT_URL}")
         if "queue" in queue_settings:
             raise ConfigError("queue: each task names its own: @app.task(queue=…)")
         self._url = url
+        self.outside = None if outside is None else Outside(outside, outside_above)
         self._settings = queue_settings
         self._tasks: dict[str, Task[Any, Any]] = {}
         self._queues: dict[str, Queue] = {}

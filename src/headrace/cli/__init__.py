@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import archive, check, completion, control, dead, doctor, enqueue, migrate, schedule, stats, worker
+from . import archive, check, completion, control, dead, doctor, enqueue, migrate, outside, schedule, stats, worker
 from .root import root
 
 __all__ = ["main", "root"]
@@ -10,7 +10,7 @@ __all__ = ["main", "root"]
 for command in (
     worker.worker, enqueue.enqueue, stats.stats, dead.dead,
     control.pause, control.resume, control.cancel, check.check, completion.completion,
-    schedule.schedule, migrate.migrate, doctor.doctor, archive.archive,
+    schedule.schedule, migrate.migrate, doctor.doctor, archive.archive, outside.outside,
 ):  # fmt: skip
     root.add_command(command)
 

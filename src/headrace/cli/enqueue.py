@@ -81,6 +81,7 @@ def enqueue(
     if options["delay"] is not None and options["run_at"] is not None:
         raise click.UsageError("Give --delay or --run-at, not both.")
     from ..tasks.codec import Unfit
+    from ..tasks.outside import sent
 
     app = loaded(session, path)
     with app:
@@ -98,7 +99,8 @@ def enqueue(
             job = make(*positional, **named)
             queue = app.queue(queue_name or task.settings.queue)
             refuse_private(session, queue)
-            queue.enqueue(job)
+            with sent(app.outside, queue.settings.queue, [job]) as jobs:
+                queue.enqueue(jobs[0])
         except Unfit as unfit:
             raise Failure(f"{what}{unfit}{_typed(pairs, str(unfit))}", USAGE) from None
         except InvalidJob as error:

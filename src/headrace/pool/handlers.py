@@ -8,17 +8,15 @@ a member must bear being called twice.
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import inspect
 import logging
-import threading
 from collections.abc import Awaitable
-from typing import Any, NoReturn, TypeAlias, cast
+from typing import NoReturn, TypeAlias
 
 from ..errors import ConfigError
 from ..job import Job
 from ..queue import AsyncQueue, Queue
 from ..text import describe
+from .aside import in_thread
 from .call import Handler, kind_of, name_of
 from .outcome import Forward, Raised
 from .runners.threads import sound
@@ -140,7 +138,10 @@ def _names(members: tuple[Handler, ...]) -> str:
 
 async def _take(step: _Step, job: Job) -> None:
     function, awaited = step
-    result = function(job) if awaited else await _in_thread(function, job)
+    result = function(job) if awaited else sound(await in_thread(function, job))
+    if isinstance(result, Raised):
+        assert isinstance(result.error, BaseException)
+        raise result.error
     if isinstance(result, Awaitable):
         await result
 
@@ -151,40 +152,3 @@ async def _ending(step: _Step, job: Job, ends: list[BaseException]) -> None:
         await _take(step, job)
     except BaseException as error:
         ends.append(error)
-
-
-async def _in_thread(function: Handler, job: Job) -> object:
-    """What a sync handler returned, where that is yet to be awaited. The thread is a daemon, because a hung one must
-    not keep the process from ending; and it is waited for even when cancelled, because it cannot be: so the pool
-    knows that it still runs, and writes it off in time."""
-    loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
-    answers: list[object] = []
-
-    def work() -> None:
-        try:
-            answers.append(sound(surroundings.run(cast(Any, function), job)))
-        except BaseException as error:
-            answers.append(Raised(error))
-        try:
-            loop.call_soon_threadsafe(ended.set)
-        except RuntimeError:
-            pass  # the loop is closed: nobody waits any more
-
-    surroundings = contextvars.copy_context()
-    threading.Thread(target=work, name=f"headrace {name_of(function)}", daemon=True).start()
-    cancelled: asyncio.CancelledError | None = None
-    while not ended.is_set():
-        try:
-            await ended.wait()
-        except asyncio.CancelledError as error:
-            cancelled = error
-    answer = answers[0]
-    if isinstance(answer, Raised):
-        assert isinstance(answer.error, BaseException)
-        raise answer.error
-    if cancelled is not None:
-        if inspect.iscoroutine(answer):
-            answer.close()
-        raise cancelled
-    return answer

@@ -225,7 +225,7 @@ def payloads(f: Figures) -> Iterator[Finding]:
                 "payloads", False,
                 f"queue {queue.name}: large payloads (99th percentile {queue.payload_p99 / 1024:,.0f} KiB, largest "
                 f"{queue.payload_max / 1024:,.0f} KiB) are written, kept and read with every job",
-                "put what is large elsewhere and enqueue where it is; max_payload= refuses it",
+                "App(outside=…) keeps the large arguments of tasks elsewhere; max_payload= refuses what is large",
             )  # fmt: skip
 
 

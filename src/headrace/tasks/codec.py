@@ -1,4 +1,5 @@
-"""Arguments <-> payload: ``{"task": name, "v": version, "args": {name: value}}``, as strict JSON.
+"""Arguments <-> payload: ``{"task": name, "v": version, "args": {name: value}}``, as strict JSON. Where the arguments
+are kept elsewhere, ``"outside"`` in place of ``"args"`` says where: see ``outside.py``.
 
 The handler's annotations say what the text means, so big integers, decimals, moments and dataclasses come
 out as they went in. JSON itself would lose things in silence (NaN becomes null, a date becomes text), so what
@@ -27,12 +28,21 @@ class Unfit(Exception):
     """What cannot go into a payload, or cannot be read from one: the place in it, and why."""
 
 
+class Place(msgspec.Struct, frozen=True):
+    """Where arguments are that are kept outside, and how to know them again."""
+
+    name: str
+    size: int
+    sha256: str
+
+
 class Envelope(msgspec.Struct):
-    """A payload, opened as far as needed to find out who can read the rest."""
+    """A payload, opened as far as needed to find out who can read the rest. It has either ``args`` or ``outside``."""
 
     task: str
     v: int
-    args: msgspec.Raw
+    args: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    outside: Place | msgspec.UnsetType = msgspec.UNSET
 
 
 _envelopes = msgspec.json.Decoder(Envelope)
@@ -41,9 +51,17 @@ _envelopes = msgspec.json.Decoder(Envelope)
 def open_envelope(payload: bytes) -> Envelope:
     """Raises Unfit where this is no payload of a task."""
     try:
-        return _envelopes.decode(payload)
+        envelope = _envelopes.decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Unfit(f"not the payload of a task: {_said(error, '')}") from None
+    if (envelope.args is msgspec.UNSET) == (envelope.outside is msgspec.UNSET):
+        raise Unfit("not the payload of a task: it has to hold either `args` or `outside`")
+    return envelope
+
+
+def seal(envelope: Envelope) -> bytes:
+    """The payload of it."""
+    return _encoder.encode(envelope)
 
 
 class Codec:
@@ -62,7 +80,7 @@ class Codec:
                 raise Unfit(found)
         except RecursionError:
             raise Unfit("args: nested too deeply") from None
-        return _encoder.encode({"task": task, "v": version, "args": msgspec.Raw(text)})
+        return seal(Envelope(task, version, args=msgspec.Raw(text)))
 
     def decode(self, text: bytes | msgspec.Raw) -> dict[str, Any]:
         """The arguments that were given, without those left to their defaults. Raises Unfit."""

@@ -21,6 +21,7 @@ from ..job import Job
 from ..pool.call import Call, Kind, Unserved, kind_of
 from ..pool.retry import Retries, RetryPolicy, retries
 from .codec import Envelope, Unfit
+from .outside import fetching, sent
 from .signature import Signature, refuse_unrunnable
 
 if TYPE_CHECKING:
@@ -115,8 +116,9 @@ class Bound(Generic[P]):
         return Bound(self._task, self._options, connection)
 
     def job(self, /, *args: P.args, **kwargs: P.kwargs) -> Job:
-        """The job that ``enqueue`` would enqueue. TypeError for a call that Python would refuse, InvalidJob
-        for an argument of the wrong type or one that would not come back from JSON as it is."""
+        """The job that ``enqueue`` would enqueue, with all its arguments inside. TypeError for a call that Python
+        would refuse, InvalidJob for an argument of the wrong type or one that would not come back from JSON as it
+        is."""
         task, options = self._task, self._options
         settings = task.settings
         bound = task.signature.bind(args, kwargs)
@@ -136,28 +138,31 @@ class Bound(Generic[P]):
         )
 
     def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
-        """Enqueue the call. Errors of ``job`` and of the queue: QueueFull, DuplicateJob, QueueClosed."""
-        job = self.job(*args, **kwargs)
-        return self._handle(self._blocking().enqueue(job))
+        """Enqueue the call. Errors of ``job`` and of the queue: QueueFull, DuplicateJob, QueueClosed; Unavailable
+        where its arguments belong outside and cannot be written there."""
+        job, queue = self.job(*args, **kwargs), self._blocking()
+        with sent(self._task.app.outside, self._task.settings.queue, [job]) as jobs:
+            return self._handle(queue.enqueue(jobs[0]))
 
     async def enqueue_async(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle:
         """``enqueue`` for async callers: waits without blocking the event loop."""
-        job = self.job(*args, **kwargs)
-        queue = await self._awaited()
-        return self._handle(await queue.enqueue(job))
+        job, queue = self.job(*args, **kwargs), await self._awaited()
+        async with sent(self._task.app.outside, self._task.settings.queue, [job]) as jobs:
+            return self._handle(await queue.enqueue(jobs[0]))
 
     def enqueue_many(self, calls: Iterable[Mapping[str, Any]]) -> list[Handle]:
         """Enqueue one call for each mapping of arguments: all of them or none, in one round trip.
 
         These arguments are checked when it runs, not by a type checker."""
-        jobs = self._jobs(calls)
-        return [self._handle(job) for job in self._blocking().enqueue_many(jobs)]
+        made, queue = self._jobs(calls), self._blocking()
+        with sent(self._task.app.outside, self._task.settings.queue, made) as jobs:
+            return [self._handle(job) for job in queue.enqueue_many(jobs)]
 
     async def enqueue_many_async(self, calls: Iterable[Mapping[str, Any]]) -> list[Handle]:
         """``enqueue_many`` for async callers."""
-        jobs = self._jobs(calls)
-        queue = await self._awaited()
-        return [self._handle(job) for job in await queue.enqueue_many(jobs)]
+        made, queue = self._jobs(calls), await self._awaited()
+        async with sent(self._task.app.outside, self._task.settings.queue, made) as jobs:
+            return [self._handle(job) for job in await queue.enqueue_many(jobs)]
 
     def _jobs(self, calls: Iterable[Mapping[str, Any]]) -> list[Job]:
         make: Callable[..., Job] = self.job
@@ -239,12 +244,29 @@ class Task(Generic[P, R]):
         return kind_of(self, process=True) if self.settings.process else self._kind
 
     def call(self, stored: Envelope) -> Call:
-        """The call that a worker makes. Raises Unserved for a version this worker does not know yet, Unfit
-        for arguments that nobody can read."""
-        positional, named = self.signature.spread(self._read(stored))
-        return Call(
+        """The call that a worker makes. Raises Unserved for what another worker may be able to read, a newer version
+        or arguments kept outside, and Unfit for arguments that nobody can read."""
+        known = self.settings.version
+        if stored.v > known:
+            raise Unserved(
+                f"task {self.name!r} is known to this worker in version {known}, the job has version {stored.v}"
+            )
+        function: Callable[..., Any]
+        positional: tuple[Any, ...]
+        named: dict[str, Any] = {}
+        if isinstance(stored.args, msgspec.Raw):
             # The task itself knows how to put the Context in; a process imports it by its name anyway.
-            function=self if self.signature.context or self.settings.process else self.function,
+            function = self if self.signature.context or self.settings.process else self.function
+            try:
+                positional, named = self.arguments(stored.v, stored.args)
+            except Unfit as unfit:
+                raise Unfit(f"task {self.name!r}: {unfit}") from None
+        elif self.app.outside is None:
+            raise Unserved(f"task {self.name!r}: arguments are kept outside, and this worker's app has no outside=")
+        else:
+            function, positional = fetching(self, stored)
+        return Call(
+            function=function,
             args=positional,
             kwargs=named,
             kind=self.kind,
@@ -253,20 +275,14 @@ class Task(Generic[P, R]):
             retry=self.retry,
         )
 
-    def _read(self, stored: Envelope) -> dict[str, Any]:
+    def arguments(self, version: int, text: bytes | msgspec.Raw) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Stored arguments of that version as a call of today takes them. Raises Unfit."""
         known, codec = self.settings.version, self.signature.codec
-        try:
-            if stored.v == known:
-                return codec.decode(stored.args)
-            if stored.v > known:
-                raise Unserved(
-                    f"task {self.name!r} is known to this worker in version {known}, the job has version {stored.v}"
-                )
-            if self.settings.upgrade is None:
-                raise Unfit(f"the job has version {stored.v}, this is version {known}, and no upgrade= is given")
-            return codec.convert(self.settings.upgrade(msgspec.json.decode(stored.args), stored.v))
-        except Unfit as unfit:
-            raise Unfit(f"task {self.name!r}: {unfit}") from None
+        if version == known:
+            return self.signature.spread(codec.decode(text))
+        if self.settings.upgrade is None:
+            raise Unfit(f"the job has version {version}, this is version {known}, and no upgrade= is given")
+        return self.signature.spread(codec.convert(self.settings.upgrade(msgspec.json.decode(text), version)))
 
     def check(self) -> None:
         """What can only be known once its module is loaded: ConfigError or TypeError, for a worker's start."""
