@@ -25,9 +25,9 @@ def connect(url: str, **settings: Any) -> Queue:
     ``postgresql://user@host/database``.
 
     Settings (see :class:`headrace.settings.Settings`): queue, capacity, max_attempts, lease, overflow,
-    dead_capacity, deadline_to_dead, max_payload, clock; SQLite adds synchronous, busy_timeout and poll;
-    PostgreSQL schema, connections, patience, poll, migrate, direct, archive and dead_keep. What is not about the code
-    may stand in the URL instead: ``sqlite:///jobs.db?synchronous=normal&lease=60``.
+    dead_capacity, deadline_to_dead, max_payload, clock; SQLite adds synchronous, busy_timeout, poll and
+    dead_keep; PostgreSQL schema, connections, patience, poll, migrate, direct, archive and dead_keep. What is not
+    about the code may stand in the URL instead: ``sqlite:///jobs.db?synchronous=normal&lease=60``.
 
     Raises ConfigError for a URL or a setting that makes no sense, Unavailable when the store cannot be opened.
     """

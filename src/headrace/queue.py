@@ -80,7 +80,8 @@ class Within(Protocol):
     """The calls inside the caller's own transaction: they hold if it commits, and never were if it does not.
 
     A full queue raises QueueFull whatever its overflow policy, and room is looked for without a lock: transactions
-    that enqueue at the same time may exceed the capacity. After an error of ours the transaction can go on."""
+    that enqueue at the same time may exceed the capacity. After an error of ours the transaction can go on, but for
+    ConfigError from the server (another database, no rights): then it can only be rolled back."""
 
     awaited: Literal[False]
 

@@ -204,6 +204,18 @@ def test_purge_asks_first(cli: Cli, queue: Queue) -> None:
     assert (stats.dead, stats.taken, stats.unaccounted) == (0, 2, 0)
 
 
+def test_purge_takes_none_by_name_and_says_which_way_there_is(cli: Cli, queue: Queue) -> None:
+    bury(queue, "a", "b")
+    result = cli("dead", "purge", "b", "--yes")
+    assert result.exit_code == 2
+    assert "headrace pause, headrace dead replay b, headrace cancel b, headrace resume" in result.stderr
+    assert queue.stats().dead == 2
+    for command in ("pause", "dead replay b", "cancel b", "resume"):
+        assert cli(*command.split()).exit_code == 0
+    assert [job.id for job in queue.dead()] == ["a"]
+    assert (queue.find("b"), queue.stats().cancelled, queue.stats().unaccounted) == (None, 1, 0)
+
+
 def test_one_dead_letter_is_no_letters(cli: Cli, queue: Queue) -> None:
     bury(queue, "a")
     assert "1 dead letter of queue 'default'" in cli("dead", "purge", input="n\n").stderr

@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty import faulty
+from faulty import FaultyStore, faulty
 from pool_kit import Witness, async_handler, job, memory, read, running, started
 
+from headrace.errors import ConfigError
 from headrace.faces import faces
 from headrace.job import Cancel, Discard, Job, Snooze
-from headrace.pool import Event, Pool, PoolFailed, engine, report
+from headrace.memory.store import MemoryStore
+from headrace.pool import Event, Pool, PoolFailed, engine, report, waiting
 from headrace.pool.waiting import Outage
 from headrace.ports import ExecutorPort
+from headrace.settings import Settings
 from headrace.testing.clock import wait_until
 
 
@@ -234,6 +237,45 @@ def test_an_ack_that_fails_in_the_fetching_task_is_told_and_comes_again(
     assert store.calls["ack"] == 2
 
 
+class LateAnswer(FaultyStore):
+    """The second look that finds nothing is the last of a fetch from a closed queue. It is answered late: ``looked``
+    tells when it is done, ``answer`` lets it go."""
+
+    def __init__(self, inner: MemoryStore) -> None:
+        super().__init__(inner)
+        self.looked, self.answer = threading.Event(), threading.Event()
+        self._nothing = 0
+
+    def take(self, limit: int) -> list[Job]:
+        taken = self._inner.take(limit)
+        self._nothing += not taken
+        if self._nothing == 2:
+            self.looked.set()
+            self.answer.wait(20)
+        return taken
+
+
+def test_a_job_that_came_back_after_the_look_that_found_nothing_is_drained_too() -> None:
+    store = LateAnswer(MemoryStore(Settings.make()))
+    queue = faces(store, ExecutorPort("late", threads=4))  # type: ignore[arg-type]  # looked up at run time
+    queue.enqueue(Job(id="a"))
+    queue.close()
+    attempts: list[int] = []
+
+    def handler(job: Job) -> None:
+        store.looked.wait(20)  # by the worker that has nothing to do
+        attempts.append(job.attempt)
+        if job.attempt == 1:
+            raise OSError
+
+    witness = Witness()
+    with started(Pool(queue, handler, workers=2, retry=lambda attempt: 0.0, listener=witness), witness) as run:
+        witness.until_finished(1)
+        store.answer.set()
+        run.join()
+    assert attempts == [1, 2]
+
+
 def test_a_fetch_that_is_cancelled_gives_all_that_it_took_back_in_one_step() -> None:
     _, store = faulty()
     queue = faces(store, ExecutorPort("fetch"))  # type: ignore[arg-type]  # its methods are looked up at run time
@@ -339,6 +381,28 @@ def test_a_listener_that_fails_is_called_no_more_and_harms_nothing(
     assert Pool(queue, async_handler, listener=Broken()).run().acked == 5
     assert len(heard) == 1
     assert "the listener failed" in caplog.text
+
+
+def test_who_may_not_fetch_is_told_once_in_words_and_goes_on_when_they_may(
+    ledger: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "REFUSED", 0.01)
+    queue, store = faulty()
+    store.break_("take", error=ConfigError("this user may not do that: GRANT it"))
+    queue.enqueue(job("return", ledger))
+    with running(queue, "async") as run:
+        wait_until(lambda: store.calls["take"] >= 2 * waiting.TOO_OFTEN or run.ended)
+        assert not run.ended
+        assert run.pool.health().reasons == ("fetching fails",)
+        store.mend()
+        run.witness.until_finished(1)
+    first, last = [record for record in caplog.records if record.getMessage().startswith("fetching jobs")]
+    assert first.getMessage() == (
+        "fetching jobs is refused, trying again every 0.01 s until somebody has mended that: "
+        "this user may not do that: GRANT it"
+    )
+    assert first.exc_info is None
+    assert "works again" in last.getMessage()
 
 
 def test_an_outage_is_logged_once_and_counts(caplog: pytest.LogCaptureFixture) -> None:

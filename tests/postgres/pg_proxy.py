@@ -50,6 +50,7 @@ class Proxy:
         self._links: set[_Link] = set()
         self._delay = 0.0
         self._break: tuple[int, bool] | None = None
+        self._alone = True
         self._listening: asyncio.Server | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
@@ -82,13 +83,18 @@ class Proxy:
         for link in list(self._links):
             link.answers = "lost"
 
-    def break_at(self, request: int, arrives: bool) -> None:
+    def break_at(self, request: int, arrives: bool, alone: bool = True) -> None:
         """Cut the connection that sends the ``request``-th piece from now, 1 being the next one.
 
         Before it reaches the server; or where it ``arrives``, when the server has carried it out, before its answer
-        reaches the client.
+        reaches the client. Not ``alone``: there is no way in any more after it.
         """
         self._break = (self.requests + request, arrives)
+        self._alone = alone
+
+    @property
+    def listens(self) -> bool:
+        return self._listening is not None
 
     def resume(self) -> None:
         """All is well again: what was held flows, new connections are taken, nothing is late."""
@@ -177,6 +183,8 @@ class Proxy:
             if link.answers == "arrive":
                 await self._pass(piece, sink)
             elif link.answers == "last" and tail.startswith(READY):
+                if not self._alone:
+                    self._deafen()
                 link.cut()
                 break
 

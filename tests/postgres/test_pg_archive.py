@@ -120,13 +120,15 @@ def test_dead_letters_stay_where_no_age_is_given(dsn: str, opened: Any, clock: V
         assert kept(dsn, "dead") == ["a"]
 
 
-@pytest.mark.parametrize("name", ["archive", "dead_keep"])
-def test_the_ages_are_checked_and_known_to_postgresql_alone(dsn: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "strangers"), [("archive", ["memory://", "sqlite:///x.db"]), ("dead_keep", ["memory://"])]
+)
+def test_the_ages_are_checked_and_unknown_where_nothing_is_kept(dsn: str, name: str, strangers: list[str]) -> None:
     for wrong in (-1, "soon", float("nan"), True):
         with pytest.raises(ConfigError, match=f"{name}: "):
             headrace.connect(dsn, **{name: wrong})
     headrace.connect(f"{dsn}?{name}=3600").close()
-    for url in ("memory://", "sqlite:///x.db"):
+    for url in strangers:
         with pytest.raises(ConfigError, match=f"{name}: no such setting"):
             headrace.connect(url, **{name: 60})
 

@@ -157,13 +157,19 @@ def test_databases_of_dead_runs_are_swept_and_those_of_living_ones_stay(server: 
 
 def test_where_a_server_is_named_no_other_is_taken() -> None:
     nobody = f"postgresql://postgres@127.0.0.1:{free_port()}/postgres"
-    with ExitStack() as stack, pytest.raises(LookupError, match="HEADRACE_TEST_PG: no PostgreSQL 14"):
+    with ExitStack() as stack, pytest.raises(LookupError, match="HEADRACE_TEST_PG: no PostgreSQL 13"):
         resolve(nobody, stack)
 
 
 def test_a_version_that_is_not_here_is_told_with_those_that_are() -> None:
     with pytest.raises(LookupError, match=rf"PostgreSQL 9 is wanted.*has {servers()[0].version}"):
         choose(9)
+
+
+def test_a_server_of_a_tests_own_has_the_version_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    for binaries in servers():
+        monkeypatch.setenv("HEADRACE_TEST_PG", str(binaries.version))
+        assert choose() == binaries
 
 
 @pytest.mark.parametrize("binaries", servers(), ids=str)

@@ -31,6 +31,23 @@ def test_a_misspelt_setting_in_the_url_is_named(query: str, says: str) -> None:
     assert cli("stats", "--url", url).exit_code == 3
 
 
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("migrate=maybe", "migrate: 'maybe' is neither True nor False"),
+        ("direct=nonsense", "direct: not an address"),
+        ("connections=0", "connections: 0 is not a whole number from 1"),
+        ("archive=long", "archive: 'long' is not a number of seconds"),
+        ("lease=-1", "lease: -1 is not a number of seconds"),
+    ],
+)
+@pytest.mark.parametrize("command", ["stats", "stats --queue default", "migrate", "doctor", "archive", "dead list"])
+def test_every_command_refuses_a_bad_value_in_the_url(dsn: str, command: str, query: str, says: str) -> None:
+    headrace.connect(dsn).close()
+    result = cli(*command.split(), "--url", f"{dsn}{'&' if '?' in dsn else '?'}{query}")
+    assert (result.exit_code, result.stderr[: len(f"headrace: {says}")]) == (3, f"headrace: {says}")
+
+
 @pytest.mark.parametrize("password", ["S3cr3t/S3cr3t", "12/S3cr3t", "a?S3cr3t/b=c", "S3cr3t@S3cr3t"])
 def test_a_password_that_is_not_encoded_is_refused_and_not_shown(password: str) -> None:
     with pytest.raises(ConfigError, match="percent-encoded") as refused:

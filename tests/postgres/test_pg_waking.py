@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 from pg_bouncer import Bouncer
+from pg_databases import end_others
 from pg_kit import connected, somebody_sleeps
 from pg_proxy import Proxy
 from pg_server import PrivateServer
@@ -88,23 +89,89 @@ def test_a_batch_rings_once_and_nobody_rings_while_all_are_busy(dsn: str, elsewh
     both = elsewhere(dsn)
     with connected(dsn) as ear:
         ear.execute('LISTEN "headrace_headrace"')
-
-        def rings() -> int:
-            """Those of jobs, not those of who goes to sleep."""
-            ear.execute("SELECT 1")
-            return sum(not note.payload.startswith("free") for note in ear.notifies(timeout=0))
-
         both.there.enqueue_many([Job() for _ in range(100)])
-        assert rings() == 0
+        assert rings(ear) == 0
         both.here.ack_many(both.here.dequeue_many(100, 0))
         sleeper = both.sleeps()
         both.there.enqueue_many([Job() for _ in range(100)])
-        assert rings() == 1
+        assert rings(ear) == 1
         assert sleeper.result(LIMIT)
         both.here.ack_many(both.here.dequeue_many(100, 0))
         wait_until(lambda: not somebody_sleeps(dsn), LIMIT)  # awake for good
         both.there.enqueue(Job())
-        assert rings() == 0
+        assert rings(ear) == 0
+
+
+def in_a_transaction(both: Elsewhere, job: Job) -> None:
+    with psycopg.connect(both.dsn) as connection:
+        both.there.within(connection).nack(job)
+
+
+def end_of_a_lease(both: Elsewhere, job: Job) -> None:
+    """Which nobody else knows to be so short."""
+    both.there.extend(job, 0.01)
+    wait_until(lambda: both.there.stats().expired_leases == 1, LIMIT)
+
+
+def dead(both: Elsewhere, job: Job) -> None:
+    both.there.bury(job)
+
+
+def paused(both: Elsewhere, job: Job) -> None:
+    both.there.pause()
+    both.there.nack(job)
+
+
+RETURNS: dict[str, tuple[Callable[[Elsewhere, Job], object], Callable[[Elsewhere, Job], object]]] = {
+    "nack": (lambda both, job: None, lambda both, job: both.there.nack(job)),
+    "nack with a delay": (lambda both, job: None, lambda both, job: both.there.nack(job, 0.1)),
+    "nack within a transaction": (lambda both, job: None, in_a_transaction),
+    "release": (lambda both, job: None, lambda both, job: both.there.release(job)),
+    "release with a delay": (lambda both, job: None, lambda both, job: both.there.release(job, 0.1)),
+    "the end of a lease": (lambda both, job: None, end_of_a_lease),
+    "replay": (dead, lambda both, job: both.there.replay()),
+    "resume": (paused, lambda both, job: both.there.resume()),
+}
+"""What is done with a job before somebody sleeps, and then."""
+
+
+def rings(ear: psycopg.Connection[Any]) -> int:
+    """Those of jobs, not those of who goes to sleep."""
+    ear.execute("SELECT 1")
+    return sum(not note.payload.startswith("free") for note in ear.notifies(timeout=0))
+
+
+@pytest.mark.parametrize("how", RETURNS)
+def test_a_job_that_comes_back_rings_once_for_who_sleeps_elsewhere(
+    how: str, dsn: str, elsewhere: Callable[..., Elsewhere]
+) -> None:
+    before, then = RETURNS[how]
+    both = elsewhere(dsn)
+    both.there.enqueue(Job(id="a"))
+    (job,) = both.there.dequeue_many(1, 0)
+    before(both, job)
+    with connected(dsn) as ear:
+        sleeper = both.sleeps()
+        ear.execute('LISTEN "headrace_headrace"')
+        then(both, job)
+        assert rings(ear) == 1
+        found = sleeper.result(LIMIT)
+        assert found is not None
+        assert found.id == "a"
+
+
+@pytest.mark.parametrize("how", [how for how in RETURNS if "transaction" not in how])
+def test_a_job_that_comes_back_rings_for_nobody_where_nobody_sleeps(how: str, dsn: str) -> None:
+    before, then = RETURNS[how]
+    both = Elsewhere(dsn)
+    both.there.enqueue(Job(id="a"))
+    (job,) = both.there.dequeue_many(1, 0)
+    before(both, job)
+    with connected(dsn) as ear:
+        ear.execute('LISTEN "headrace_headrace"')
+        then(both, job)
+        assert rings(ear) == 0
+    both.close()
 
 
 def test_a_sleeper_finds_jobs_also_while_one_commit_follows_the_other(
@@ -130,10 +197,7 @@ def test_a_listener_that_was_terminated_listens_again(dsn: str, elsewhere: Calla
     woken(both, "before")
     sleeper = both.sleeps()
     with connected(dsn) as admin:
-        admin.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND application_name = 'here'"
-        )
+        end_others(admin, "here")
         both.there.enqueue(Job(id="meanwhile"))
     job = sleeper.result(LIMIT)
     assert job is not None

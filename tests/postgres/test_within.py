@@ -16,7 +16,8 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from psycopg.rows import dict_row
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy import create_engine
+from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from sqlalchemy.pool import NullPool
 from within_kit import django_connection, spoken
@@ -58,6 +59,13 @@ def test_a_queue_that_is_in_no_database_of_yours_says_so(
 def test_what_is_no_connection_is_refused(queue: Queue, wrong: Any) -> None:
     with pytest.raises(ConfigError, match=f"psycopg, asyncpg or SQLAlchemy.*not {type(wrong).__name__}"):
         queue.within(wrong)
+
+
+@pytest.mark.parametrize("make", [create_engine, sessionmaker, create_async_engine, async_sessionmaker])
+def test_what_opens_connections_is_none_itself(dsn: str, queue: Queue, make: Any) -> None:
+    opener = make(spoken(dsn, "psycopg")) if "engine" in make.__name__ else make()
+    with pytest.raises(ConfigError, match=rf"not {type(opener).__name__}.*begin\(\)"):
+        queue.within(opener)
 
 
 def test_another_database_under_sqlalchemy_is_refused(queue: Queue) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from pg_kit import stranger
 from within_kit import LIBRARIES, Library, settled
 
 from headrace import ConfigError, DuplicateJob, Job, LeaseLost, Queue, QueueFull, connect, connect_async
@@ -190,6 +191,36 @@ async def test_a_connection_to_another_database_is_refused(dsn: str, library: Li
             assert other.find("a") is None
     finally:
         databases.give_back(elsewhere)
+
+
+async def test_a_connection_to_a_database_without_queues_is_refused(
+    dsn: str, library: Library, queue: Queue, databases: Any
+) -> None:
+    elsewhere = databases.take()
+    try:
+        with pytest.raises(ConfigError, match="another database"):
+            async with library(elsewhere) as (connection, _):
+                await settled(queue.within(connection).enqueue(Job(id="a")))
+    finally:
+        databases.give_back(elsewhere)
+
+
+async def test_a_connection_of_a_user_without_rights_is_refused_and_its_transaction_can_be_rolled_back(
+    dsn: str, library: Library, queue: Queue
+) -> None:
+    with stranger(dsn) as (url, name):
+        with psycopg.connect(dsn) as owner:
+            owner.execute(f"GRANT USAGE ON SCHEMA public TO {name}; GRANT INSERT ON orders TO {name}".encode())
+        with suppress(Undo):
+            async with library(url) as (connection, execute):
+                await settled(execute("INSERT INTO orders VALUES ('o')"))
+                with pytest.raises(ConfigError, match=r"may not do that \(permission denied for schema .*GRANT"):
+                    await settled(queue.within(connection).enqueue(Job(id="a")))
+                raise Undo
+        async with library(url) as (connection, execute):
+            await settled(execute("INSERT INTO orders VALUES ('p')"))
+    assert orders(dsn) == 1
+    assert queue.find("a") is None
 
 
 async def test_the_async_face_takes_the_same_connections(dsn: str, library: Library, queue: Queue) -> None:

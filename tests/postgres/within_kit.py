@@ -137,6 +137,7 @@ class django_connection:
         from django.db import connection
 
         connection.settings_dict.update(self._database)
+        connection.features.minimum_database_version = (13,)  # releases before this one work with it
         os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # the tests are coroutines, and nothing else waits for their loop
         return connection
 

@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 from kit import Stage, Worker
+from pg_databases import end_others
 from pg_proxy import Proxy
 from pg_server import PrivateServer, may_mount
 
@@ -46,7 +47,7 @@ def test_a_worker_goes_on_by_itself_after_every_kind_of_outage(stage_on: OnUrl, 
     server.restart("immediate")
     in_time(stage, "after a crash")
     with server.connect() as admin:
-        admin.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+        end_others(admin)
     in_time(stage, "after all sessions were ended")
 
     stage.enqueue("in loop", "sleep:1", "ends meanwhile")

@@ -38,6 +38,7 @@ def plan(connection: sqlite3.Connection, name: str) -> list[str]:
         ("expired", "headrace_jobs_due (queue=? AND due<?)"),
         ("soonest", "headrace_jobs_due (queue=?)"),
         ("oldest", "headrace_jobs_age (queue=? AND state=?)"),
+        ("dead_ages", "headrace_dead_queue (queue=?)"),
         ("drop_oldest", "headrace_jobs_age (queue=? AND state=?)"),
         ("ack", "INTEGER PRIMARY KEY (rowid=?)"),
         ("held", "INTEGER PRIMARY KEY (rowid=?)"),

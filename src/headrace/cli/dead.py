@@ -135,13 +135,23 @@ def replay(session: Session, name: str | None, ids: Sequence[str], everything: b
 
 
 @dead.command()
+@click.argument("ids", nargs=-1, metavar="")
 @limit_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @queue_option
 @common()
 @pass_session
-def purge(session: Session, name: str | None, limit: int | None, yes: bool) -> None:
-    """Throw dead letters away, for good."""
+def purge(session: Session, name: str | None, ids: Sequence[str], limit: int | None, yes: bool) -> None:
+    """Throw dead letters away, for good: all of them, or the oldest.
+
+    To be rid of a single one, while nothing is handed out: pause, dead replay ID, cancel ID, resume.
+    """
+    if ids:
+        steps = ["pause", *(f"{step} {id}" for id in ids for step in ("dead replay", "cancel")), "resume"]
+        raise click.UsageError(
+            "purge takes the oldest and none by name; the way to be rid of one is: "
+            + ", ".join(f"headrace {step}" for step in steps)
+        )
     with opened(session, name) as queue:
         name = queue.settings.queue
         dead = queue.stats().dead

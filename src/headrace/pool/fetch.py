@@ -70,6 +70,7 @@ class Fetcher:
         # While nobody is free it takes what is there and waits for no more: that would wait here once more.
         patience = POLL if foreman.free() > 0 else 0.0
         answered = closed = False
+        held = bool(floor.held)
         jobs: list[Job] = []
         self.pulse.begin()
         try:
@@ -85,6 +86,8 @@ class Fetcher:
         if jobs:
             return await self._hand_over(jobs)
         if closed and not floor.held:
+            if held:
+                return False  # what was held may have been given back after the look
             self._drained()
             return True
         if closed or (not patience and foreman.free() <= 0):

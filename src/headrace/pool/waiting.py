@@ -8,13 +8,16 @@ import random
 from collections.abc import Awaitable, Callable
 
 from ..clock import SECOND, Clock
-from ..errors import Unavailable
+from ..errors import ConfigError, Unavailable
 from ..text import describe
 from .retry import Exponential, Jitter
 
 log = logging.getLogger(__name__)
 
 _BACKOFF = Exponential(base=0.05, ceiling=5.0, jitter=Jitter.EQUAL)
+REFUSED = 5.0
+"""Seconds between two tries while the store says in words why it will not, missing rights for instance: waiting mends
+nothing, but somebody may."""
 TOO_OFTEN = 10
 """So many unexpected errors in a row are no passing trouble: a loop that only fails must not look alive."""
 
@@ -61,16 +64,21 @@ class Outage:
         """Note a failure; returns for how many seconds to wait before the next try."""
         self.errors += 1
         self._failures += 1
-        expected = isinstance(error, Unavailable)
+        refused = isinstance(error, ConfigError)
+        expected = refused or isinstance(error, Unavailable)
         self._unexpected = 0 if expected else self._unexpected + 1
-        if self._failures == 1:
+        if self._failures == 1 and refused:
+            log.error(
+                "%s is refused, trying again every %g s until somebody has mended that: %s", self.doing, REFUSED, error
+            )
+        elif self._failures == 1:
             log.warning(
                 "%s failed, trying again until it works: %s",
                 self.doing,
                 describe(error),
                 exc_info=None if expected else error,
             )
-        return _BACKOFF.delay(self._failures, random.random)
+        return REFUSED if refused else _BACKOFF.delay(self._failures, random.random)
 
     def over(self) -> None:
         """Note a success."""

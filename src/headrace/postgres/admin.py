@@ -5,31 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .. import check
-from ..clock import SECOND
 from ..errors import ConfigError
 from . import schema as tables
 from .connections import Connection, masked, stock
 from .figures import Figures, look
+from .options import Options
 from .statements import statements
 
 T = TypeVar("T")
 PATIENCE = 5.0
 """Seconds for which a person waits for a server that is away; a queue is more patient."""
-
-
 LONG = 120.0
-"""The same, once the server has answered, for what reads or rewrites whole tables."""
+"""The least, once the server has answered, for what reads or rewrites whole tables."""
 
 
 class Admin:
-    """The tables in one schema. ``given``: the settings in a URL, of which it takes its own. Keeps no connection."""
+    """The tables in one schema. ``given``: the settings in a URL. Keeps no connection."""
 
     def __init__(self, dsn: str, given: dict[str, Any]) -> None:
-        self.schema = check.identifier("schema", given.get("schema", "headrace")).lower()
-        self.direct: str | None = given.get("direct")
-        patience = check.duration("patience", given.get("patience", PATIENCE)) / SECOND
-        self.stock = stock(dsn, 1, patience)
+        options, _ = Options.make(given, PATIENCE)
+        self.schema = options.schema
+        self.direct = options.direct
+        self.stock = stock(dsn, 1, options.patience)
+        self._patient = stock(dsn, 1, max(options.patience, LONG))
         self.sql = statements(self.schema)
 
     def __str__(self) -> str:
@@ -40,7 +38,7 @@ class Admin:
 
     def run_long(self, work: Callable[[Connection], T]) -> T:
         self.run(lambda connection: None)
-        return self.stock.run(lambda connection, again: work(connection), LONG)
+        return self._patient.run(lambda connection, again: work(connection))
 
     def queue_names(self) -> list[str]:
         """By name; none where there are no tables."""

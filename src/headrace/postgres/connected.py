@@ -19,6 +19,8 @@ from . import schema as tables
 from .bell import bell
 from .connections import Connection, Stock, masked
 from .hint import FRONT, Hint
+from .once import once
+from .options import Options
 from .ready import Ready
 from .server_clock import ServerClock
 from .statements import statements
@@ -35,27 +37,23 @@ class Connected:
         self,
         settings: Settings,
         stock: Stock,
-        schema: str,
+        options: Options,
         rooms: Rooms,
-        poll: float,
         *,
         own_clock: bool,
-        make: bool,
-        direct: str | None,
-        archive: int = 0,
-        dead_keep: int = 0,
     ) -> None:
         self.settings = settings
         self.rooms = rooms
         self.stock = stock
-        self.schema = schema
-        self.sql = statements(schema)
+        self.schema = options.schema
+        self.sql = statements(self.schema)
         self._own_clock = own_clock
-        self._make = make
-        self._poll = round(poll * SECOND)
+        self._make = options.migrate
+        self._poll = round(options.poll * SECOND)
         self._patience = round((stock.patience + 1) * SECOND)
-        self.ack_name = "ack_archive" if archive else "ack"
-        self._keeps = {name: keep for name, keep in (("archive", archive), ("dead", dead_keep)) if keep}
+        self.ack_name = "ack_archive" if options.archive else "ack"
+        keeps = {"archive": options.archive, "dead": options.dead_keep}
+        self._keeps = {name: keep for name, keep in keeps.items() if keep}
         """For how long, in microseconds; what is in none of these stays."""
         self._opening = threading.Lock()
         self._sweeping = threading.Lock()
@@ -79,7 +77,7 @@ class Connected:
         self._fold_at = 0
         self._closed = False
         stock.join()
-        self._bell = None if own_clock else bell(stock, self.channel, direct)
+        self._bell = None if own_clock else bell(stock, self.channel, options.direct)
         if self._bell is not None:
             self._bell.add(self)
         fork.register(self)
@@ -94,7 +92,13 @@ class Connected:
     @property
     def given(self) -> dict[str, object]:
         """What every statement takes."""
-        return {"queue": self.queue, "now": self._now, "salt": self._salt}
+        return {
+            "queue": self.queue,
+            "now": self._now,
+            "salt": self._salt,
+            "bell": self.bell,
+            "channel": self.channel,
+        }
 
     def fence(self, job: Job) -> int:
         """What its token says, if it is one of this queue."""
@@ -150,15 +154,24 @@ class Connected:
 
         return self.stock.run(step)
 
-    def _plain_step(self, work: Callable[[Step], T]) -> T:
-        def step(connection: Connection, again: bool) -> tuple[T, Step]:
-            with connection.transaction():
-                under_way = Step(connection, self.sql, self.queue, self.settings, self._now, again)
-                result = work(under_way)
-                under_way.save()
-                return result, under_way
+    def _one_once(self, name: str, **values: object) -> list[tuple[Any, ...]]:
+        """The same, for one whose second try would not find what the first has changed. The number of its transaction
+        is the second field of each row."""
+        query = self.sql[name]
 
-        result, done = self.stock.run(step)
+        def work(connection: Connection, again: bool) -> tuple[list[tuple[Any, ...]], int]:
+            rows = connection.execute(query, {**self.given, **values}, binary=True).fetchall()
+            return rows, rows[0][1]
+
+        return self.stock.run(once(work))
+
+    def _plain_step(self, work: Callable[[Step], T]) -> T:
+        def carried_out(connection: Connection, again: bool) -> tuple[tuple[T, Step], int | None]:
+            step = Step(connection, self.sql, self.given, self.settings, again)
+            result = work(step)
+            return (result, step), step.save()
+
+        result, done = self.stock.run(once(carried_out))
         self._seen(done.now, done.skew)
         if done.came:  # only now can others find them
             self._hint.came(FRONT)

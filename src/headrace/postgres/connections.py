@@ -2,7 +2,7 @@
 
 A server restarts, a network freezes, a failover makes the database read-only for a while. Whatever can be waited
 out is, with growing pauses and for a bounded time; then the caller learns in words what was wrong. A step whose
-connection broke under it may have been committed or not, and nobody can know: it is told that it runs ``again``.
+connection broke under it may have been committed or not: it is told that it runs ``again`` (see ``once.py``).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _AT_ONCE = {"40001", "40P01"}
 """Two transactions met in an unlucky order; the next try finds the other one done."""
 _PASSING = {"25006", "53100", "53200", "53300", "55P03", "57014", "57P01", "57P02", "57P03", "57P05", "58030"}
 """Read-only, disk full, memory full, too many connections, locked, cancelled, shut down, starting up, disk error."""
-_NOT_ALLOWED = "42501"
+NOT_ALLOWED = "42501"
 _IN_VAIN = re.compile(
     r"password authentication failed|no password supplied|no pg_hba\.conf entry|(role|database) \".*\" does not exist"
     r"|permission denied for database|not permitted to log in|does not support SSL|invalid .*value"
@@ -113,10 +113,9 @@ class Stock:
         if last:
             self.drop()
 
-    def run(self, step: Callable[[Connection, bool], T], patience: float | None = None) -> T:
+    def run(self, step: Callable[[Connection, bool], T]) -> T:
         """``step(connection, again)``, tried until it succeeds, fails by its own fault, or patience ends."""
-        patience = self.patience if patience is None else patience
-        give_up = time.monotonic() + patience
+        give_up = time.monotonic() + self.patience
         pause, again = 0.02, False
         while True:
             begun = broken = False
@@ -133,8 +132,8 @@ class Stock:
                 code = error.sqlstate or ""
                 if code in _AT_ONCE and time.monotonic() < give_up:
                     continue
-                if code == _NOT_ALLOWED:
-                    raise self._not_allowed(error) from error
+                if code == NOT_ALLOWED:
+                    raise self.not_allowed(error.diag.message_primary) from error
                 if begun and not broken and code not in _PASSING and code not in _AT_ONCE:
                     raise
                 # Of several hosts another one may let us in when it is back.
@@ -142,7 +141,7 @@ class Stock:
                     raise self._in_vain(error) from error
                 again = again or begun
                 if time.monotonic() + pause > give_up:
-                    raise self._in_words(error, patience) from error
+                    raise self._in_words(error) from error
                 if code in _PASSING:
                     self.drop()
             time.sleep(pause * random.uniform(0.5, 1.0))
@@ -222,9 +221,9 @@ class Stock:
                     self._under_way[connection] = now + self.patience
                     _cut(connection)
 
-    def _not_allowed(self, error: psycopg.Error) -> ConfigError:
+    def not_allowed(self, said: str | None) -> ConfigError:
         return ConfigError(
-            f"{masked(self.dsn)}: this user may not do that ({error.diag.message_primary}): GRANT it USAGE on the "
+            f"{masked(self.dsn)}: this user may not do that ({said}): GRANT it USAGE on the "
             "schema and on its sequences, and SELECT, INSERT, UPDATE, DELETE on its tables"
         )
 
@@ -234,7 +233,7 @@ class Stock:
             "parameters in the URL"
         )
 
-    def _in_words(self, error: psycopg.Error, patience: float) -> HeadraceError:
+    def _in_words(self, error: psycopg.Error) -> HeadraceError:
         said = _line(error)
         where = masked(self.dsn)
         if error.sqlstate == "53100":
@@ -249,7 +248,7 @@ class Stock:
         }
         code = error.sqlstate or ("53300" if _NONE_LEFT.search(said) else "")
         reason = reasons.get(code, "did not answer")
-        return Unavailable(f"{where}: {reason}, for {patience:g} s now ({said})")
+        return Unavailable(f"{where}: {reason}, for {self.patience:g} s now ({said})")
 
     def before_fork(self) -> None:
         pass

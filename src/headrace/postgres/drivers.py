@@ -44,13 +44,27 @@ def driver(connection: Any) -> Driver:
         return _AsyncPsycopg(connection)
     if "asyncpg" in roots and hasattr(connection, "is_in_transaction"):
         return _Asyncpg(connection)
-    if "sqlalchemy" in roots:
+    if "sqlalchemy" in roots and (hasattr(connection, "exec_driver_sql") or hasattr(connection, "connection")):
         if any(module.startswith("sqlalchemy.ext.asyncio") for module in modules):
             return _AsyncAlchemy(connection)
         return _Alchemy(connection)
     if "django" in roots and hasattr(connection, "vendor"):
         return _Django(connection)
-    raise ConfigError(f"within: takes {_TAKES}, not {type(connection).__name__}")
+    raise ConfigError(
+        f"within: takes {_TAKES}, not {type(connection).__name__}; what opens connections or sessions is none itself: "
+        "with engine.begin() as connection, with sessionmaker.begin() as session, with pool.connection() as connection"
+    )
+
+
+def refusal(error: BaseException) -> tuple[str, str]:
+    """What the server says where it refuses a statement, whatever library wraps it: its code and its words. Empty
+    where the error is not the server's."""
+    cause: Any = error
+    while cause is not None:
+        if code := getattr(cause, "sqlstate", None):
+            return str(code), str(cause).partition("\n")[0]
+        cause = cause.__cause__
+    return "", ""
 
 
 class _Psycopg:

@@ -3,7 +3,7 @@ the figures. The calls on the hot path are one statement each and do without."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..clock import SECOND
@@ -32,36 +32,40 @@ class Step:
         self,
         connection: Connection,
         sql: dict[str, bytes],
-        queue: int,
+        given: Mapping[str, object],
         settings: Settings,
-        now: int | None,
         again: bool = False,
     ) -> None:
         self.connection = connection
         self.again = again
         """An earlier try was not answered: it may have been committed."""
         self.sql = sql
-        self.queue = queue
+        self.given = given
+        """What every statement takes."""
         self.settings = settings
-        self.now, self.skew = self.rows("now", now=now)[0]
+        self.now, self.skew = self.rows("now")[0]
         self.change_by = dict.fromkeys(FIGURES, 0)
         self.came = 0
         """So many jobs will be ready that were not, once this is committed."""
 
     def rows(self, name: str, **values: object) -> list[tuple[Any, ...]]:
-        return self.connection.execute(self.sql[name], {"queue": self.queue, **values}, binary=True).fetchall()
+        return self.connection.execute(self.sql[name], {**self.given, **values}, binary=True).fetchall()
 
     def do(self, name: str, **values: object) -> int:
         """How many rows it touched."""
-        return self.connection.execute(self.sql[name], {"queue": self.queue, **values}).rowcount
+        return self.connection.execute(self.sql[name], {**self.given, **values}).rowcount
 
     def count(self, **figures: int) -> None:
         for name, change in figures.items():
             self.change_by[name] += change
 
-    def save(self) -> None:
-        if any(self.change_by.values()):
-            self.do("count", **self.change_by)
+    def save(self) -> int | None:
+        """Counts, and rings for what became ready. The number of the transaction; None where there was nothing to
+        count."""
+        if not any(self.change_by.values()):
+            return None
+        number: int = self.rows("count", **self.change_by)[0][0]
+        return number
 
     # Moves of jobs in flight, their leases given up
 

@@ -120,7 +120,7 @@ class PostgresStore(Entrance):
 
     def _settle(self, job: Job, how: str, delay: int = 0, error: str | None = None) -> bool:
         self._begin()
-        now, fate = self._one("settle", **self.settling(job, how, delay, error))[0]
+        now, _, fate, _ = self._one_once("settle", **self.settling(job, how, delay, error))[0]
         if fate == "back" and delay:
             self._falls_due(now + delay)
         elif fate == "back":
@@ -146,8 +146,8 @@ class PostgresStore(Entrance):
 
     def release(self, jobs: Sequence[Job], delay: int) -> list[Job]:
         self._begin()
-        rows = self._one("release", **self.releasing(jobs, delay))
-        held = {pk: cancelled for _, pk, cancelled in rows if pk is not None}
+        rows = self._one_once("release", **self.releasing(jobs, delay))
+        held = {pk: cancelled for _, _, pk, cancelled, _ in rows if pk is not None}
         gone = sum(held.values())
         self.room += gone
         back = len(held) - gone
@@ -188,7 +188,7 @@ class PostgresStore(Entrance):
             if held.cancelled:
                 step.finish([held.pk], "cancelled")
                 return True
-            there = Step(step.connection, to.sql, to.queue, to.settings, self._now)
+            there = Step(step.connection, to.sql, to.given, to.settings)
             if not there.rows("exists", ids=[job.id]):
                 goes = onward(job)
                 now = there.now
@@ -275,7 +275,7 @@ class PostgresStore(Entrance):
 
     def set_paused(self, paused: bool) -> None:
         self._begin()
-        self._one_change("set_paused", paused=paused)
+        self._one("set_paused", paused=paused)
         if not paused:
             self._look()
 

@@ -25,10 +25,14 @@ from ..record import refuse_duplicates
 from ..rules import no_room
 from ..store import Store
 from ..waiting import Rooms
-from .drivers import Driver, Rows, driver
+from .connections import NOT_ALLOWED
+from .drivers import Driver, Rows, driver, refusal
 
 if TYPE_CHECKING:
     from .store import PostgresStore
+
+_NO_TABLES = {"3F000", "42P01"}
+"""There is no such schema, no such table."""
 
 
 def within(store: PostgresStore, connection: object, handle: Handle) -> Within | AsyncWithin:
@@ -54,7 +58,15 @@ class _Borrowed:
 
     async def _rows(self, name: str, **values: object) -> Rows:
         await self._begin()
-        return await self._line.rows(self._store.sql[name].decode(), {**self._store.given, **values})
+        try:
+            return await self._line.rows(self._store.sql[name].decode(), {**self._store.given, **values})
+        except Exception as error:
+            code, said = refusal(error)
+            if code == NOT_ALLOWED:
+                raise self._store.stock.not_allowed(said) from error
+            if code in _NO_TABLES:
+                raise self._elsewhere() from error
+            raise
 
     async def _begin(self) -> None:
         """On a connection of our own, which steps over what this transaction has locked."""
@@ -99,9 +111,9 @@ class _Borrowed:
         return await self._settle(job, "nack", "nacked", delay, error)
 
     async def release(self, jobs: Sequence[Job], delay: int) -> list[Job]:
-        rows = await self._rows("release", **self._store.releasing(jobs, delay))
+        rows = await self._rows("release", **self._store.releasing(jobs, delay), bell=None)
         self._ours(rows)
-        held = {row[1] for row in rows}
+        held = {row[2] for row in rows}
         for job in jobs:
             _tell(job, "released", job.ref in held)
         return [job for job in jobs if job.ref not in held]
@@ -110,7 +122,9 @@ class _Borrowed:
         return await self._settle(job, "bury", "buried", error=error)
 
     async def _settle(self, job: Job, how: str, verdict: Settled, delay: int = 0, error: str | None = None) -> bool:
-        _, fate = self._ours(await self._rows("settle", **self._store.settling(job, how, delay, error)))
+        _, _, fate, _ = self._ours(
+            await self._rows("settle", **self._store.settling(job, how, delay, error), bell=None)
+        )
         _tell(job, verdict, fate is not None)
         return fate is not None
 
@@ -128,8 +142,11 @@ class _Borrowed:
     def _ours(self, rows: Rows) -> tuple[Any, ...]:
         """What a statement answers that finds the queue where it should be."""
         if not rows:
-            raise ConfigError(f"within: the connection leads to another database than that of {self._store!r}")
+            raise self._elsewhere()
         return rows[0]
+
+    def _elsewhere(self) -> ConfigError:
+        return ConfigError(f"within: the connection leads to another database than that of {self._store!r}")
 
 
 def _tell(job: Job, verdict: Settled, held: bool) -> None:

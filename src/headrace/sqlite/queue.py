@@ -37,17 +37,19 @@ def sqlite_queue(path: str, given: dict[str, Any], *, at_once: bool) -> SyncQueu
 
     ``synchronous``: "full" (a power cut loses nothing that was accepted; the default) or "normal" (a power
     cut may lose the last moments, a killed process nothing). ``busy_timeout``: seconds to wait for another
-    process's lock. ``poll``: seconds between two looks for what other processes wrote."""
+    process's lock. ``poll``: seconds between two looks for what other processes wrote. ``dead_keep``:
+    seconds after which a dead letter is thrown away, and counted as dropped; 0 or None: they stay."""
     given = dict(given)
     synchronous = str(given.pop("synchronous", "full")).lower()
     if synchronous not in _SYNCHRONOUS:
         raise ConfigError(f"synchronous: {synchronous!r} is none of {', '.join(_SYNCHRONOUS)}")
     patience = check.duration("busy_timeout", given.pop("busy_timeout", 15.0)) / SECOND
     poll = check.duration("poll", given.pop("poll", 0.04), zero=False) / SECOND
-    settings = Settings.make(also=("synchronous", "busy_timeout", "poll"), **given)
+    dead_keep = check.duration("dead_keep", given.pop("dead_keep", None) or 0)
+    settings = Settings.make(also=("synchronous", "busy_timeout", "poll", "dead_keep"), **given)
     with _rooms_lock:
         rooms = _rooms.setdefault((file_key(path), settings.queue), Rooms())
-    store = SqliteStore(settings, Database(path, synchronous, patience), rooms, poll)
+    store = SqliteStore(settings, Database(path, synchronous, patience), rooms, poll, dead_keep)
     if at_once:
         store.open()
     return faces(store, ExecutorPort("headrace-sqlite"))

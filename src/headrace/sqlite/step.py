@@ -19,6 +19,8 @@ from ..rules import EXPIRED, TOO_LATE, no_room, onward
 from ..settings import Settings
 
 SQL = sql.queries("sqlite")
+PRUNE = 1_000
+"""Dead letters that one transaction throws away at most: they may be large."""
 DELAYED, READY, INFLIGHT = range(3)
 STATES = (State.DELAYED, State.READY, State.INFLIGHT)
 
@@ -56,7 +58,7 @@ class Figures(msgspec.Struct):
 class Step:
     """Load, move what is due, do, save. All moments are queue time in microseconds."""
 
-    __slots__ = ("_before", "connection", "figures", "now", "queue", "settings")
+    __slots__ = ("_before", "connection", "figures", "now", "prune_at", "queue", "settings")
 
     def __init__(self, connection: sqlite3.Connection, queue: int, settings: Settings, steady: int) -> None:
         self.connection = connection
@@ -65,6 +67,8 @@ class Step:
         self._before = connection.execute(SQL["load"], (queue,)).fetchone()
         self.figures = Figures(*self._before)
         self.now = steady + self.figures.anchor
+        self.prune_at: int | None = None
+        """When to throw away dead letters again, if that has been looked at."""
 
     def save(self) -> None:
         after = msgspec.structs.astuple(self.figures)
@@ -101,6 +105,17 @@ class Step:
             self.failed(pk, attempt, max_attempts, cancelled, due, EXPIRED)
         soonest = self.rows("soonest")[0][0]
         figures.soonest = FAR if soonest is None else soonest
+
+    def prune(self, keep: int) -> int:
+        """Throw away dead letters that died ``keep`` ago or before, the longest dead first; when to look again."""
+        longest = self.rows("dead_ages", limit=1)
+        if longest and longest[0][1] + keep <= self.now:
+            gone = [(pk,) for pk, died in self.rows("dead_ages", limit=PRUNE) if died + keep <= self.now]
+            self.connection.executemany(SQL["dead_remove"], gone)
+            self.figures.dead -= len(gone)
+            self.figures.dropped += len(gone)
+            longest = self.rows("dead_ages", limit=1)
+        return keep + (longest[0][1] if longest else self.now)
 
     def calendar_stepped(self, change: int, boot: str) -> None:
         """What was asked for by calendar moves with it, in every queue of the file; nothing else does."""

@@ -35,15 +35,18 @@ log = logging.getLogger("headrace.sqlite")
 
 
 class SqliteStore:
-    """One handle on one queue in one file. ``poll``: seconds between two looks for other processes' writes."""
+    """One handle on one queue in one file. ``poll``: seconds between two looks for other processes' writes.
+    ``dead_keep``: microseconds after which dead letters are thrown away; 0: never."""
 
     capabilities = Capabilities(durable=True, processes=True)
 
-    def __init__(self, settings: Settings, database: Database, rooms: Rooms, poll: float) -> None:
+    def __init__(self, settings: Settings, database: Database, rooms: Rooms, poll: float, dead_keep: int = 0) -> None:
         self.settings = settings
         self.rooms = rooms
         self._database = database
         self._poll = round(poll * SECOND)
+        self._dead_keep = dead_keep
+        self._prune_at = 0 if dead_keep else FAR
         self._lock = threading.Lock()
         self._closed = False
         # What the last step saw, for callers that only want to know whether to look again.
@@ -106,6 +109,8 @@ class SqliteStore:
         def transaction(connection: sqlite3.Connection) -> tuple[T, Step]:
             step = self._begin(connection)
             step.promote()
+            if self._prunes:
+                step.prune_at = step.prune(self._dead_keep)
             result = work(step)
             step.save()
             return result, step
@@ -119,7 +124,8 @@ class SqliteStore:
 
         def transaction(connection: sqlite3.Connection) -> tuple[T, Step] | None:
             step = Step(connection, self._queue, self.settings, self.settings.clock.steady())
-            return None if step.due or self._calendar_step(step.now, step.figures.skew) else (work(step), step)
+            late = step.due or self._prunes or self._calendar_step(step.now, step.figures.skew)
+            return None if late else (work(step), step)
 
         with self._lock:
             self._open()
@@ -141,6 +147,11 @@ class SqliteStore:
             step.calendar_stepped(change, self._boot)
         return step
 
+    @property
+    def _prunes(self) -> bool:
+        """The longest dead letter that the last look found has reached its age, or one that died right after it."""
+        return self.settings.clock.steady() >= self._prune_at
+
     def _calendar_step(self, now: int, skew: int) -> int:
         return calendar_step(self.settings.clock.wall(), now, skew)
 
@@ -151,6 +162,8 @@ class SqliteStore:
         self.room = self.settings.capacity - figures.size
         self._anchor, self._skew = figures.anchor, figures.skew
         self._soonest = FAR if figures.soonest >= FAR else figures.soonest - figures.anchor
+        if step.prune_at is not None:
+            self._prune_at = step.prune_at - figures.anchor
         if self._closed:
             self._database.close()
         return result
@@ -163,7 +176,7 @@ class SqliteStore:
 
     def changed(self) -> bool:
         steady = self.settings.clock.steady()
-        if steady >= self._soonest or self._calendar_step(steady + self._anchor, self._skew):
+        if steady >= self._soonest or self._prunes or self._calendar_step(steady + self._anchor, self._skew):
             return True
         if not self._lock.acquire(blocking=False):
             return False  # a step is under way; it will tell, or the next look will

@@ -6,3 +6,7 @@ INSERT INTO {schema}.deltas (
     %(expired_leases)s, %(ack_too_late)s, %(cancelled)s, %(taken)s, %(dropped)s, %(dead_total)s, %(dead_dropped)s,
     %(deadline_missed)s
 )
+RETURNING txid_current(), CASE
+    WHEN ready <= 0 THEN NULL
+    WHEN NOT pg_try_advisory_xact_lock_shared(%(bell)s) THEN pg_notify(%(channel)s, %(queue)s::text)
+END

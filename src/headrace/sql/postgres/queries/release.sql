@@ -1,4 +1,4 @@
--- Gives jobs and their attempts back, each to its old place in line: those whose lease holds.
+-- Gives jobs and their attempts back, each to its old place in line: those whose lease holds. Without a bell see settle.sql.
 WITH t AS MATERIALIZED (
     SELECT coalesce(%(now)s::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - skew) AS now
     FROM {schema}.clock LIMIT 1
@@ -21,5 +21,12 @@ WITH t AS MATERIALIZED (
         %(queue)s::int, CASE WHEN %(delay)s::bigint > 0 THEN 0 ELSE back END,
         CASE WHEN %(delay)s::bigint > 0 THEN back ELSE 0 END, -held, %(count)s::int - held, held - back
     FROM counts
+), rung AS MATERIALIZED (
+    SELECT CASE
+        WHEN back = 0 THEN NULL
+        WHEN pg_try_advisory_xact_lock_shared(%(bell)s::bigint) IS NOT TRUE THEN
+            pg_notify(%(channel)s::text, CASE WHEN %(delay)s::bigint > 0 THEN 'later ' ELSE '' END || %(queue)s::text)
+    END
+    FROM counts
 )
-SELECT t.now, pk, cancelled FROM t LEFT JOIN held ON true
+SELECT t.now, txid_current(), pk, cancelled, rung.* FROM t CROSS JOIN rung LEFT JOIN held ON true

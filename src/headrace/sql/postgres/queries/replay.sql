@@ -3,7 +3,7 @@ WITH chosen AS MATERIALIZED (
     SELECT * FROM {schema}.dead d
     WHERE queue = %(queue)s AND (%(ids)s::text[] IS NULL OR id = ANY (%(ids)s::text[]))
         AND NOT EXISTS (SELECT FROM {schema}.jobs j WHERE j.queue = d.queue AND j.id = d.id)
-        AND NOT EXISTS (SELECT FROM {schema}.dead e WHERE e.queue = d.queue AND e.id = d.id AND e.pk < d.pk)
+        AND pk = (SELECT e.pk FROM {schema}.dead e WHERE e.queue = d.queue AND e.id = d.id ORDER BY e.pk LIMIT 1)
     ORDER BY pk LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 ), back AS (
     INSERT INTO {schema}.jobs (

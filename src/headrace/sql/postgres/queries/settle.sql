@@ -1,5 +1,5 @@
 -- Ends a lease, if it holds, otherwise than by ack or release: cancelled where somebody asked for that, dead, or back in its old
--- place in line.
+-- place in line. Without a bell, in a transaction of the caller's, no lock is held until its commit: it rings whoever sleeps.
 WITH t AS MATERIALIZED (
     SELECT coalesce(%(now)s::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - skew) AS now
     FROM {schema}.clock LIMIT 1
@@ -48,4 +48,11 @@ WITH t AS MATERIALIZED (
         back, 1 - held, cancelled, dead, dead - kept
     FROM counts
 )
-SELECT t.now, fate FROM t LEFT JOIN held ON true
+SELECT
+    t.now, txid_current(), fate,
+    CASE
+        WHEN fate IS DISTINCT FROM 'back' THEN NULL
+        WHEN pg_try_advisory_xact_lock_shared(%(bell)s::bigint) IS NOT TRUE THEN
+            pg_notify(%(channel)s::text, CASE WHEN %(delay)s::bigint > 0 THEN 'later ' ELSE '' END || %(queue)s::text)
+    END
+FROM t LEFT JOIN held ON true
