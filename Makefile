@@ -16,7 +16,7 @@ empty :=
 space := $(empty) $(empty)
 PURE_FILES := $(subst $(space),$(comma),$(PURE:%=src/headrace/%.py))
 
-.PHONY: help demo test unit lint coverage bench soak docs clean
+.PHONY: help demo test unit lint coverage bench soak postgres docs clean
 
 help: ## list what can be done here
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +48,9 @@ bench: .venv/has-bench ## measure it on this machine
 
 soak: .venv/has-test ## the long run: workers and servers killed all the time; SCALE=20 times 600 jobs, or 10,000
 	@HEADRACE_SOAK=$(or $(SCALE),20) $(BIN)/pytest tests/scenarios/test_soak.py tests/scenarios/test_pg_soak.py -o faulthandler_timeout=0 $(ARGS)
+
+postgres: .venv/has-test ## the tests of that backend on each PostgreSQL from 13 to 18, or on VERSIONS="13 18"
+	@VERSIONS="$(VERSIONS)" .ci/postgres $(ARGS)
 
 docs: .venv/has-docs ## build the site into site/
 	@$(BIN)/zensical build --clean --strict

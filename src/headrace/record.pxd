@@ -24,3 +24,11 @@ cdef int _fill(
     bint absolute, long long latest
 ) except -1
 cpdef snapshot(Record record, str queue, long long salt, long long skew)
+@cython.locals(inflight=cython.bint, dead=cython.bint, jobs=list, enqueued=cython.longlong, run_at=cython.longlong, fence=cython.longlong, due=cython.longlong)
+cpdef list jobs_of(rows, state, str queue, long long salt, long long skew)
+
+@cython.locals(
+    record=Record, ids=list, payloads=list, priorities=list, attempts=list, absolutes=list, dues=list, latests=list,
+    enqueueds=list,
+)
+cpdef tuple columns_of(records)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from .clock import FAR
 from .errors import DuplicateJob
@@ -151,51 +152,62 @@ def snapshot(record: Record, queue: str, salt: int, skew: int) -> Job:
     )
 
 
-def job_of(
-    id: str,
-    payload: bytes,
-    priority: int,
-    max_attempts: int,
-    enqueued: int,
-    run_at: int,
-    deadline: int | None,
-    attempt: int,
-    fence: int,
-    due: int,
-    last_error: str | None,
-    cancelled: int,
-    ref: int,
-    *,
-    state: State,
-    queue: str,
-    salt: int,
-    skew: int,
-) -> Job:
-    """A Job from what stores keep, in the order in which they keep it; moments are in queue time.
+def jobs_of(rows: Iterable[Iterable[Any]], state: State, queue: str, salt: int, skew: int) -> list[Job]:
+    """Jobs from what stores keep, in the order in which they keep it: id, payload, priority, max_attempts, enqueued,
+    run_at, deadline, attempt, fence, due, last_error, cancelled, ref. Moments are in queue time, but for the deadline.
 
     The token is the fence plus the store's secret ``salt``: a lease of another store never fits.
     """
-    shown = enqueued + skew
-    return lay(
-        payload,
-        id,
-        priority,
-        0.0,
-        shown if run_at == enqueued else run_at + skew,
-        deadline,
-        max_attempts,
-        queue,
-        state,
-        attempt,
-        fence,
-        fence + salt,
-        shown,
-        due + skew if state is State.INFLIGHT else None,
-        due + skew if state is State.DEAD else None,
-        last_error,
-        bool(cancelled),
-        ref,
-    )
+    inflight, dead = state is STATES[INFLIGHT], state is STATES[DEAD]
+    jobs = []
+    for row in rows:
+        id, payload, priority, attempts, enqueued, run_at, deadline, attempt, fence, due, error, cancelled, ref = row
+        shown = moment(enqueued + skew)
+        jobs.append(
+            lay(
+                payload,
+                id,
+                priority,
+                ZERO,
+                shown if run_at == enqueued else moment(run_at + skew),
+                deadline,
+                attempts,
+                queue,
+                state,
+                attempt,
+                fence,
+                fence + salt,
+                shown,
+                moment(due + skew) if inflight else None,
+                moment(due + skew) if dead else None,
+                error,
+                bool(cancelled),
+                ref,
+            )
+        )
+    return jobs
+
+
+def columns_of(records: Sequence[Record]) -> tuple[list[Any], ...]:
+    """What fresh records hold, a list each: id, payload, priority, max_attempts, absolute, due, latest, enqueued."""
+    ids: list[str] = []
+    payloads: list[bytes] = []
+    priorities: list[int] = []
+    attempts: list[int] = []
+    absolutes: list[bool] = []
+    dues: list[int] = []
+    latests: list[int] = []
+    enqueueds: list[int] = []
+    for record in records:
+        ids.append(record.id)
+        payloads.append(record.payload)
+        priorities.append(record.priority)
+        attempts.append(record.max_attempts)
+        absolutes.append(bool(record.absolute))
+        dues.append(record.due)
+        latests.append(record.latest)
+        enqueueds.append(record.enqueued)
+    return ids, payloads, priorities, attempts, absolutes, dues, latests, enqueueds
 
 
 def refuse_duplicates(records: Sequence[Record], taken: Callable[[str], object]) -> None:

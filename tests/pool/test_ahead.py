@@ -9,19 +9,25 @@ import threading
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
-from faulty import faulty
+from faulty import FaultyStore, faulty
 from pool_kit import Witness, memory, running, started
 
 import headrace
 from headrace.clock import FAR, SECOND
 from headrace.errors import ConfigError
+from headrace.faces import faces
 from headrace.job import Job
+from headrace.memory.store import MemoryStore
 from headrace.pool import Context, Pool, Summary
 from headrace.pool.ahead import Ahead
 from headrace.pool.run import Run
+from headrace.ports import ExecutorPort
+from headrace.queue import Capabilities, Queue
 from headrace.rules import EXPIRED
+from headrace.settings import Settings
 from headrace.testing.clock import VirtualClock, run_virtual, wait_until
 
 LEASE = 30 * SECOND
@@ -362,6 +368,109 @@ def test_a_few_workers_need_few_calls_for_many_short_jobs() -> None:
     assert Pool(queue, handler, 2, prefetch=200).run().acked == 400
     assert store.calls["take"] <= 40
     assert store.calls["ack"] <= 40
+
+
+# One fetch while the jobs of the last one begin
+
+
+class Batches(FaultyStore):
+    """Keeps in mind what each fetch brought. It has to be reached, by threads, as one on a disk has to."""
+
+    capabilities = Capabilities(durable=True, processes=False)
+
+    def __init__(self, count: int, **settings: Any) -> None:
+        super().__init__(MemoryStore(Settings.make(**settings)))
+        self.queue: Queue = faces(self, ExecutorPort("batches", 2))  # type: ignore[arg-type]  # as in faulty()
+        self.queue.enqueue_many([Job() for _ in range(count)])
+        self.brought: list[set[str]] = []
+        self.firsts: dict[str, int] = {}
+
+    def take(self, limit: int) -> list[Job]:
+        number = self.calls["take"]
+        jobs: list[Job] = self._faulty("take", self._inner.take)(limit)
+        if jobs:
+            self.brought.append({job.id for job in jobs})
+            self.firsts[jobs[0].id] = number + 1
+        return jobs
+
+    def under_way(self, job: Job) -> bool:
+        """It is the first of those that one fetch brought, and another one has begun since."""
+        return self.calls["take"] > self.firsts.get(job.id, self.calls["take"])
+
+    def fetched_since(self, job: Job) -> int:
+        """How many fetches came after the one that brought it."""
+        return next(number for number, ids in enumerate(reversed(self.brought)) if job.id in ids)
+
+
+def test_the_next_fetch_is_under_way_while_the_jobs_of_the_last_one_begin() -> None:
+    store = Batches(2_000)
+    store.queue.close()
+    under_way: list[bool] = []
+    begun = most = 0
+
+    async def handler(job: Job) -> None:
+        nonlocal begun, most
+        most = max(most, sum(map(len, store.brought)) - begun)
+        begun += 1
+        if job.id in store.firsts:
+            under_way.append(store.under_way(job))
+
+    assert Pool(store.queue, handler, 10, prefetch=20).run().acked == 2_000
+    assert under_way.count(True) > under_way.count(False)
+    assert most <= 10 + 20, "for the workers, and what may wait"
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_what_the_next_fetch_brought_goes_back_when_the_pool_stops(cancelled: bool) -> None:
+    store = Batches(2_000)
+
+    async def main() -> None:
+        async def handler(job: Job) -> None:
+            if store.fetched_since(job) == 1:
+                pool.stop()
+                if cancelled:
+                    run.cancel()
+
+        pool = Pool(store.queue, handler, 10, prefetch=20)
+        run = asyncio.create_task(pool.run_async())
+        await asyncio.wait([run])
+
+    asyncio.run(main())
+    stats = store.queue.stats()
+    assert 0 < stats.acked < 2_000
+    assert (stats.ready, stats.inflight, stats.expired_leases) == (2_000 - stats.acked, 0, 0)
+
+
+def test_what_the_next_fetch_brings_while_a_handler_blocks_the_loop_keeps_its_lease() -> None:
+    store = Batches(2_000, lease=0.6)
+    store.queue.close()
+    count = blocked = 0
+
+    async def handler(job: Job) -> None:
+        nonlocal count, blocked
+        count += 1
+        if not blocked and store.under_way(job):
+            blocked = count
+            wait_until(lambda: store.fetched_since(job) == 1)
+            threading.Event().wait(1.5)
+
+    assert Pool(store.queue, handler, 10, prefetch=20).run().acked == 2_000
+    assert blocked
+    assert count == 2_000
+
+
+def test_a_next_fetch_that_fails_is_tried_again_and_loses_none() -> None:
+    store = Batches(2_000)
+    store.queue.close()
+    failed: list[int] = []
+
+    async def handler(job: Job) -> None:
+        if store.fetched_since(job) == 1 and len(failed) < 3:
+            failed.append(1)
+            store.break_("take", times=1)
+
+    assert Pool(store.queue, handler, 10, prefetch=20).run().acked == 2_000
+    assert len(failed) == 3
 
 
 @pytest.mark.parametrize("kind", ["async", "thread", "process"])

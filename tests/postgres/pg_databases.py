@@ -10,12 +10,15 @@ import getpass
 import os
 import secrets
 from contextlib import ExitStack
+from typing import Any
 
 import psycopg
 from pg_binaries import choose
 from pg_server import PrivateServer
 from pg_url import url_of
 from psycopg import sql
+
+from headrace.testing.clock import wait_until
 
 HERE = [
     f"postgresql://{user}@{host}:5432/postgres"
@@ -36,8 +39,8 @@ BEGIN
 END $$
 """
 END_OTHERS = """
-SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid()
+SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE %s
 """
 DEAD = """
 SELECT name FROM (SELECT datname AS name FROM pg_database) AS database WHERE starts_with(name, %s) AND NOT EXISTS (
@@ -45,11 +48,19 @@ SELECT name FROM (SELECT datname AS name FROM pg_database) AS database WHERE sta
 """
 
 
+def end_others(connection: psycopg.Connection[tuple[Any, ...]], application: str = "%") -> int:
+    """End the other sessions of its database; how many those were, when they are gone. 13 cannot wait by itself."""
+    pids = [pid for pid, _ in connection.execute(END_OTHERS, [application])]
+    there = "SELECT FROM pg_stat_activity WHERE pid = ANY(%s)"
+    wait_until(lambda: connection.execute(there, [pids]).fetchone() is None)
+    return len(pids)
+
+
 def _may_create(dsn: str) -> bool:
     try:
         with psycopg.connect(dsn, connect_timeout=3) as connection:
             found = connection.execute(
-                "SELECT current_setting('server_version_num')::int >= 140000 AND (rolcreatedb OR rolsuper)"
+                "SELECT current_setting('server_version_num')::int >= 130000 AND (rolcreatedb OR rolsuper)"
                 " FROM pg_roles WHERE rolname = current_user"
             ).fetchone()
     except psycopg.OperationalError:
@@ -61,7 +72,7 @@ def resolve(wanted: str, stack: ExitStack) -> str:
     """The DSN of a server; one started for it ends with ``stack``. LookupError where none is to be had."""
     if wanted and wanted != "private" and not wanted.isdecimal():
         if not _may_create(wanted):
-            raise LookupError("HEADRACE_TEST_PG: no PostgreSQL 14 or later answers there that lets create databases")
+            raise LookupError("HEADRACE_TEST_PG: no PostgreSQL 13 or later answers there that lets create databases")
         return wanted
     if not wanted:
         for dsn in HERE:
@@ -114,7 +125,7 @@ class Databases:
         """Ends the sessions that are left in it."""
         with psycopg.connect(dsn, autocommit=True) as owner:
             owner.execute("SET default_transaction_read_only = off; SET synchronous_commit = off")
-            owner.execute(END_OTHERS)
+            end_others(owner)
             owner.execute(CLEAN)
         self._free.append(dsn)
 

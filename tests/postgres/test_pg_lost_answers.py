@@ -17,6 +17,7 @@ from pg_proxy import Proxy
 
 from headrace import DuplicateJob, Job, LeaseLost, Queue, State, Unavailable, connect
 from headrace.postgres import once
+from headrace.postgres.entrance import PART
 from headrace.postgres.once import committed
 from headrace.testing import VirtualClock
 from headrace.testing.clock import wait_until
@@ -105,9 +106,27 @@ def put(line: Line, queue: Queue, breaks: Callable[[], object]) -> None:
         assert queue.cancel(job.id)
 
 
-def ack(line: Line, breaks: Callable[[], object]) -> None:
+def put_in_parts(line: Line, breaks: Callable[[], object]) -> None:
+    before = line.queue.stats().enqueued
+    jobs = [Job(id=f"job-{next(number)}") for _ in range(2 * PART + 1)]
+    with breaks():
+        line.queue.enqueue_many(jobs)
+    assert line.queue.stats().enqueued == before + len(jobs)
+    with pytest.raises(DuplicateJob):
+        line.queue.enqueue(jobs[-1])
+    taken = line.queue.dequeue_many(len(jobs), 0)
+    assert [job.id for job in taken] == [job.id for job in jobs]
+    line.queue.ack_many(taken)
+
+
+def ack(line: Line, breaks: Callable[[], object], at_once: bool) -> None:
     before = line.queue.stats()
-    jobs = [line.held() for _ in range(3)]
+    if at_once:
+        for _ in range(3):
+            line.new()
+        jobs = line.queue.dequeue_many(3, 0)
+    else:
+        jobs = [line.held() for _ in range(3)]
     with breaks():
         line.queue.ack_many(jobs)
     after = line.queue.stats()
@@ -229,7 +248,9 @@ def forward(line: Line, breaks: Callable[[], object]) -> None:
 CALLS = {
     "enqueue": lambda line, breaks, arrives: put(line, line.queue, breaks),
     "enqueue near the limit": lambda line, breaks, arrives: put(line, line.tight, breaks),
-    "ack": lambda line, breaks, arrives: ack(line, breaks),
+    "enqueue in parts": lambda line, breaks, arrives: put_in_parts(line, breaks),
+    "ack of one claim": lambda line, breaks, arrives: ack(line, breaks, at_once=True),
+    "ack of several claims": lambda line, breaks, arrives: ack(line, breaks, at_once=False),
     "ack of a lost lease": lambda line, breaks, arrives: ack_of_a_lost_lease(line, breaks),
     "extend": lambda line, breaks, arrives: extend(line, breaks),
     "nack": lambda line, breaks, arrives: settle("nack", line, breaks),

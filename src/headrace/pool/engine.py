@@ -55,8 +55,8 @@ class Engine:
 
         self.heart = Heartbeat(store, options.interval, self.tell, self.fail_from_thread)
         self._held = self.heart.held
-        self.floor = Floor(queue, resolver, options, self._held, self._quit, self.fail)
-        self.fetcher = Fetcher(queue, self.floor, self._quit, self._drained, self.fail)
+        self.floor = Floor(queue, resolver, options, self._held, self.heart.coming, self._quit, self.fail)
+        self.fetcher = Fetcher(queue, store, self.floor, self._quit, self._drained, self.fail)
         self.watch = LoopWatch(self._loop, self._who_is_busy)
 
     # -- the whole way ------------------------------------------------------------------------------------
@@ -81,6 +81,7 @@ class Engine:
         self._enter("draining", self.reason)
         self.floor.clear()
         await self.fetcher.stop(LAST_WORD)
+        self.floor.clear()
         while self._held and self._clock.steady() < self._drain_until:
             await wait(self.floor.freed, self._clock, self._drain_until)
         self._forced |= bool(self._held)

@@ -1,8 +1,8 @@
 """The jobs that are here: each is begun when there is somebody for it, and leaves when it is settled.
 
-    take_in ─► (ahead) ─► a runner (loop, thread, process) ─► ended ─► settler ─► settled: somebody is free again
+    enlist, take_in ─► (ahead) ─► a runner (loop, thread, process) ─► ended ─► settler ─► settled: somebody is free
 
-Everything here happens on the pool's event loop.
+Everything here happens on the pool's event loop, but for ``enlist``.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ INSTANT = SECOND // 1000
 
 
 class Floor:
-    """``held``: the runs that are here, whose leases the heartbeat keeps. ``quit`` is set when nothing is to be begun
-    any more. ``fail(why)`` stops the pool."""
+    """``held``, ``coming``: the runs that are here, whose leases the heartbeat keeps. ``quit`` is set when nothing is
+    to be begun any more. ``fail(why)`` stops the pool."""
 
     def __init__(
         self,
@@ -45,6 +45,7 @@ class Floor:
         resolver: Resolver,
         options: Options,
         held: dict[Run, None],
+        coming: list[list[Run]],
         quit: asyncio.Event,
         fail: Callable[[str], None],
     ) -> None:
@@ -57,6 +58,7 @@ class Floor:
         self._quit = quit
         self._fail = fail
         self.held = held
+        self._coming = coming
         self.tally: Counter[str] = Counter()
         self.freed = asyncio.Event()
         """Somebody may be free now, or nothing held any more."""
@@ -102,14 +104,20 @@ class Floor:
 
     # -- in -----------------------------------------------------------------------------------------------
 
-    def take_in(self, jobs: list[Job]) -> None:
-        """They were fetched: begin those for which there is somebody, and keep or give back the others."""
-        self.foreman.fetched(len(jobs))
+    def enlist(self, jobs: list[Job]) -> list[Run]:
+        """They were fetched: from now on their leases are kept. From any thread; ``take_in`` follows."""
         clock, ended = self._clock, self._ended
         now = clock.steady()
         lease_end = now + self._lease
         runs = [Run(Context(job, clock), clock, now, lease_end, ended) for job in jobs]
+        self._coming.append(runs)
+        return runs
+
+    def take_in(self, runs: list[Run]) -> None:
+        """Begin those for which there is somebody, and keep or give back the others."""
+        self.foreman.fetched(len(runs))
         self.held.update(dict.fromkeys(runs))
+        self._coming.remove(runs)
         self.tally["picked up"] += len(runs)
         self.ahead.add(runs)
         self._begin_waiting()

@@ -50,6 +50,8 @@ class Heartbeat:
         self._failed = failed
         self.held: dict[Run, None] = {}
         """Whose leases it keeps. Written on the event loop's thread only."""
+        self.coming: list[list[Run]] = []
+        """The same, for those that a thread has fetched and the event loop does not know yet."""
         self._stopped = False
         self._bell = threading.Lock()
         self._bell.acquire()
@@ -72,7 +74,7 @@ class Heartbeat:
     def expire(self) -> None:
         """Tell those whose lease must be over by now, whatever the store would say if it answered."""
         now = self._clock.steady()
-        for run in list(self.held):
+        for run in self._kept():
             if run.lease_end <= now and run.context not in by_hand:
                 self._tell(run, Stop.LEASE)
 
@@ -93,8 +95,12 @@ class Heartbeat:
                 self.pulse.end()
                 self.outage.over()
 
+    def _kept(self) -> list[Run]:
+        coming = [run for batch in list(self.coming) for run in batch]
+        return list(dict.fromkeys([*coming, *list(self.held)]))
+
     def _beat(self, now: int) -> None:
-        runs = [run for run in list(self.held) if not run.settling]
+        runs = [run for run in self._kept() if not run.settling]
         if not runs:
             return
         kept = {lease_of(job): job for job in self._queue.extend_many([run.job for run in runs], self._lease)}
@@ -116,5 +122,5 @@ class Heartbeat:
         if self.outage.hopeless:
             self._failed(error)
         now = self._clock.steady()
-        ends = [run.lease_end for run in list(self.held) if run.lease_end > now]
+        ends = [run.lease_end for run in self._kept() if run.lease_end > now]
         return min([now + round(seconds * SECOND), *ends])

@@ -1,7 +1,7 @@
 """Arrays in the server's own format, packed a column at a time.
 
 The driver can do that for any type, by asking each element for its own; for thousands of jobs that is most of what
-an enqueue costs. What is the same in all jobs of a batch, as most columns are, is packed once here and repeated.
+an enqueue costs. What is the same in all jobs of a batch, as most columns are, is sent once.
 
     number of dimensions, whether there are NULLs, type of the elements; length, lower bound; length and bytes of each
 """
@@ -68,7 +68,7 @@ def pack(kind: type[Packed], values: list[Any]) -> Packed:
     if not values:
         return kind(_EMPTY.pack(0, 0, kind.element))
     one = PACK[kind]
-    if kind is not Texts and values[0] == values[-1] and values.count(values[0]) == len(values):
+    if kind is not Texts and _alike(values):
         body = (_NULL if values[0] is None else one(values[0])) * len(values)
         nulls = values[0] is None
     else:
@@ -88,11 +88,25 @@ COLUMNS: dict[str, type[Packed]] = {
     "enqueueds": Bigs,
 }
 """What ``put.sql`` takes."""
+SAME = {"priorities", "attempts", "absolutes", "ats"}
+"""Of these, the first one says it all where all elements are alike. Where all are NULL, an empty array does."""
 
 
 def packed(columns: dict[str, Any]) -> dict[str, object]:
     """The same parameters, with those of ``COLUMNS`` packed."""
-    return {name: pack(COLUMNS[name], value) if name in COLUMNS else value for name, value in columns.items()}
+    return {name: _column(name, value) if name in COLUMNS else value for name, value in columns.items()}
+
+
+def _column(name: str, values: list[Any]) -> Packed:
+    if name in SAME and _alike(values):
+        values = values[:1]
+    elif values.count(None) == len(values):
+        values = []
+    return pack(COLUMNS[name], values)
+
+
+def _alike(values: list[Any]) -> bool:
+    return bool(values) and values[0] == values[-1] and values.count(values[0]) == len(values)
 
 
 def dumper(kind: type[Packed]) -> type[Dumper]:

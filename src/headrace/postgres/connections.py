@@ -46,6 +46,7 @@ _DEFAULTS = {
 _SESSION = b"""
 SELECT set_config('default_transaction_isolation', 'read committed', false),
     set_config('idle_in_transaction_session_timeout', '30s', false), set_config('jit', 'off', false),
+    set_config('plan_cache_mode', 'force_generic_plan', false),
     set_config('enable_hashjoin', 'off', false), set_config('enable_mergejoin', 'off', false),
     set_config('enable_bitmapscan', 'off', false), set_config('enable_sort', 'off', false),
     set_config('enable_seqscan', 'off', false), set_config('statement_timeout', %s, false)
@@ -99,6 +100,11 @@ class Stock:
         self._lock = threading.Lock()
         self._under_way: dict[Connection, float] = {}
         self._guard: threading.Thread | None = None
+
+    @property
+    def pipelines(self) -> bool:
+        """Statements may be sent before the last one is answered, as one transaction."""
+        return self.direct and psycopg.Pipeline.is_supported()
 
     def join(self) -> None:
         """One handle more uses it."""

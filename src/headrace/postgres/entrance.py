@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import psycopg
 
-from ..admit import admit
-from ..clock import LATEST, SECOND
+from ..clock import FAR, LATEST, SECOND
+from ..core import admit, columns_of
 from ..errors import DuplicateJob
 from ..job import Job
 from ..overflow import DropNewest, DropOldest
@@ -20,6 +21,8 @@ from .hint import Place
 from .step import Step
 from .upkeep import Upkeep
 
+PART = 1_000
+"""Jobs that are packed and sent at a time."""
 CREDIT = 16
 """A producer may put a sixteenth of the room it last saw before it looks again, for there may be others."""
 
@@ -34,19 +37,36 @@ class Entrance(Upkeep):
             self._plain_step(lambda step: self._put_exactly(step, jobs, records, now))
             return
         plain = len(records) == 1 and not records[0].absolute and jobs[0].enqueued_at is None
-        name = "put_one" if plain else "put"
-        given = self._values(jobs[0], records[0], now) if plain else packed(self._columns(jobs, records, now))
 
         def step(connection: Connection, again: bool) -> list[tuple[Any, ...]]:
             try:
-                return connection.execute(self.sql[name], {**self.given, **given}, binary=True).fetchall()
+                if plain:
+                    values = {**self.given, **self._values(jobs[0], records[0], now)}
+                    return connection.execute(self.sql["put_one"], values, binary=True).fetchall()
+                return self._put_in_parts(connection, jobs, records, now)
             except psycopg.errors.UniqueViolation as error:
                 if again and (arrived := self._arrived(connection, records)):
                     return arrived
                 raise self._duplicate(connection, records) from error
 
-        ready = self._entered(self.stock.run(step)[0], records)
-        self._ready.came(ready)
+        self._ready.came(self._entered(self.stock.run(step), records))
+
+    def _put_in_parts(
+        self, connection: Connection, jobs: Sequence[Job], records: Sequence[Record], now: int
+    ) -> list[tuple[Any, ...]]:
+        """In one transaction, what ``put.sql`` says of each part: while the server stores one, the next is packed."""
+        size = PART if self.stock.pipelines else len(records) or 1
+        parts = [slice(first, first + size) for first in range(0, len(records) or 1, size)]
+        with connection.pipeline() if len(parts) > 1 else nullcontext():
+            answers = [
+                connection.execute(
+                    self.sql["put"],
+                    {**self.given, **packed(self._columns(jobs[part], records[part], now))},
+                    binary=True,
+                )
+                for part in parts
+            ]
+        return [row for answer in answers for row in answer.fetchall()]
 
     def _arrived(self, connection: Connection, records: Sequence[Record]) -> list[tuple[Any, ...]]:
         """Of a batch whose first try was not answered: what ``put.sql`` would have said, where it is there all the
@@ -68,20 +88,18 @@ class Entrance(Upkeep):
         """A batch as the arrays that ``put.sql`` takes. Delays travel as durations and become moments there, where
         the clock is."""
         skew = self._skew
+        ids, payloads, priorities, attempts, absolutes, dues, deadlines, enqueueds = columns_of(records)
+        if self.settings.default_deadline is not None:  # counted from the moment when it is due there
+            deadlines = [FAR if job.deadline is None else latest for job, latest in zip(jobs, deadlines, strict=True)]
         return {
-            "ids": [record.id for record in records],
-            "payloads": [record.payload for record in records],
-            "priorities": [record.priority for record in records],
-            "attempts": [record.max_attempts for record in records],
-            "absolutes": [record.absolute for record in records],
-            "ats": [record.due + skew if record.absolute else record.due - now for record in records],
-            "deadlines": [
-                None if job.deadline is None else record.deadline for job, record in zip(jobs, records, strict=True)
-            ],
-            "enqueueds": [
-                None if job.enqueued_at is None else record.enqueued + skew
-                for job, record in zip(jobs, records, strict=True)
-            ],
+            "ids": ids,
+            "payloads": payloads,
+            "priorities": priorities,
+            "attempts": attempts,
+            "absolutes": absolutes,
+            "ats": [due + skew if absolute else due - now for due, absolute in zip(dues, absolutes, strict=True)],
+            "deadlines": [None if deadline == FAR else deadline for deadline in deadlines],
+            "enqueueds": [None if enqueued == now else enqueued + skew for enqueued in enqueueds],
             **self._for_all,
         }
 
@@ -107,15 +125,15 @@ class Entrance(Upkeep):
             "channel": self.channel,
         }
 
-    def _entered(self, row: tuple[Any, ...], records: Sequence[Record]) -> int:
-        """What ``put.sql`` says; how many of the jobs are ready."""
-        now, skew, ready, soonest, _ = row
-        self._seen(now, skew)
-        self._falls_due(soonest)
+    def _entered(self, rows: Sequence[tuple[Any, ...]], records: Sequence[Record]) -> int:
+        """What ``put.sql`` says of each part; how many of the jobs are ready."""
+        for now, skew, _, soonest, _ in rows:
+            self._seen(now, skew)
+            self._falls_due(soonest)
         self.spend(len(records))
         for priority in {record.priority for record in records}:
             self._hint.came(Place(~priority, 2**62))  # behind all of its kind
-        return int(ready)
+        return sum(row[2] for row in rows)
 
     def _has_credit(self, count: int) -> bool:
         """Is there so much room that nobody need be asked? Near the limit, one after the other has to look."""
@@ -141,7 +159,7 @@ class Entrance(Upkeep):
         settings = self.settings
         step.connection.execute("SELECT pg_advisory_xact_lock(%s)", (~self.bell,))
         if step.again and (arrived := self._arrived(step.connection, records)):
-            step.came += self._entered(arrived[0], records)
+            step.came += self._entered(arrived, records)
             return
         size = step.rows("size")[0][0]
         over = size + len(records) - settings.capacity
@@ -163,10 +181,10 @@ class Entrance(Upkeep):
                 step.count(delayed=-delayed, ready=delayed - len(gone), dropped=len(gone))
         try:
             with step.connection.transaction():
-                row = step.rows("put", now=self._now, **packed(self._columns(jobs, records, now)))[0]
+                rows = step.rows("put", **packed(self._columns(jobs, records, now)))
         except psycopg.errors.UniqueViolation as error:
             raise self._duplicate(step.connection, records) from error
-        step.came += self._entered(row, records)
+        step.came += self._entered(rows, records)
         self.room = settings.capacity - size - len(records) + max(over, 0)
 
     def _duplicate(self, connection: Connection, records: Sequence[Record]) -> DuplicateJob:

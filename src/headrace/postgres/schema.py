@@ -16,6 +16,9 @@ from ..errors import ConfigError
 from .connections import Connection
 
 _LOCK = 0x68656164
+_LOCK_TIMEOUT = "2s"
+"""Who waits for a table, as while a backup reads it, lets nobody else have it. So a migration gives up early, and is
+tried again from its beginning; those who work get on in between."""
 _BREAKING = "-- breaking"
 
 
@@ -49,7 +52,8 @@ def migrate(connection: Connection, schema: str) -> list[str]:
         return []
     try:
         with connection.transaction():
-            connection.execute(_lock(schema).encode())
+            for statement in _first(schema):
+                connection.execute(statement.encode())
             todo = pending(connection, schema)
             for statement in [statement for step in todo for statement in step.statements]:
                 connection.execute(statement.encode())
@@ -70,7 +74,7 @@ def script(todo: list[Migration], schema: str) -> str:
     """The same as SQL, for psql; empty where nothing is missing."""
     if not todo:
         return ""
-    parts = ["BEGIN;", f"{_lock(schema)};"]
+    parts = ["BEGIN;", *(f"{statement};" for statement in _first(schema))]
     for step in todo:
         parts += [f"-- {step}", *(f"{statement.strip().rstrip(';')};" for statement in step.statements)]
     return "\n\n".join([*parts, "COMMIT;"])
@@ -99,8 +103,12 @@ def _migration(number: int, name: str, script: str, schema: str, made: bool) -> 
     return Migration(number, name, [quoted(text, schema) for text in (*first, ledger, script)])
 
 
-def _lock(schema: str) -> str:
-    return f"SELECT pg_advisory_xact_lock({_LOCK}, hashtext('{schema}'))"  # an identifier
+def _first(schema: str) -> list[str]:
+    """One migrates at a time. For that lock one may wait."""
+    return [
+        f"SELECT pg_advisory_xact_lock({_LOCK}, hashtext('{schema}'))",  # an identifier
+        f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'",
+    ]
 
 
 def _schema_is_there(connection: Connection, schema: str) -> bool:

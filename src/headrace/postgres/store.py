@@ -8,16 +8,15 @@ decides, unless the caller brings one.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from ..admit import admit
 from ..calls import Handle
 from ..clock import SECOND
+from ..core import admit, jobs_of
 from ..errors import Unsupported
 from ..job import Job, State, Stats
 from ..queue import AsyncWithin, Capabilities, Within
-from ..record import job_of
 from ..rules import TOO_LATE, TOTALS, onward, to_itself
 from ..store import Store
 from .arrays import Bigs, pack
@@ -41,7 +40,7 @@ class PostgresStore(Entrance):
         self._begin()
         if self.settings.clock.steady() >= self._look_at:
             self._sweep()
-        settings, salt, skew = self.settings, self._salt, self._skew
+        settings, skew = self.settings, self._skew
         taken: list[Job] = []
         while len(taken) < limit:
             news, began = self._ready.begin(), time.monotonic()
@@ -67,7 +66,7 @@ class PostgresStore(Entrance):
                 if late:
                     self._miss(late)
                     rows = [row for row in rows if row[6] is None or row[6] >= today]
-            taken += [job_of(*row, state=State.INFLIGHT, queue=settings.queue, salt=salt, skew=skew) for row in rows]
+            taken += self._jobs(rows, State.INFLIGHT)
             short = len(rows) + len(late) < wanted
             self._ready.left(news, len(rows), more=not (short and place is FRONT))
             if short and place is not FRONT:
@@ -97,16 +96,14 @@ class PostgresStore(Entrance):
         keys = [job.ref for job in jobs]
         fences = [job.token - salt for job in jobs]
 
+        alike = len(set(fences)) == 1 and self.ack_name == "ack"
+        name = "ack_claim" if alike else self.ack_name
+        given = {"jobs": pack(Bigs, keys), **({"fence": fences[0]} if alike else {"fences": pack(Bigs, fences)})}
+
         def step(connection: Connection, again: bool) -> set[int]:
             before = self._removed(connection, keys) if again else set[int]()
-            values = {
-                **self.given,
-                "jobs": pack(Bigs, keys),
-                "fences": pack(Bigs, fences),
-                "count": len(jobs) - len(before),
-            }
-            rows = connection.execute(self.sql[self.ack_name], values, binary=True).fetchall()
-            return before.union(row[0] for row in rows)
+            values = {**self.given, **given, "count": len(jobs) - len(before)}
+            return before.union([row[0] for row in connection.execute(self.sql[name], values, binary=True).fetchall()])
 
         gone = self.stock.run(step)
         self.room += len(gone)
@@ -213,12 +210,12 @@ class PostgresStore(Entrance):
             self._falls_due(min([row[9] for row in rows]))
             order = {job.ref: number for number, job in enumerate(jobs)}
             rows.sort(key=lambda row: order[row[12]])
-        return [self._job(row, State.INFLIGHT) for row in rows]
+        return self._jobs(rows, State.INFLIGHT)
 
     # Looking, and the rest
 
-    def _job(self, row: Sequence[Any], state: State) -> Job:
-        return job_of(*row, state=state, queue=self.settings.queue, salt=self._salt, skew=self._skew)
+    def _jobs(self, rows: Iterable[Sequence[Any]], state: State) -> list[Job]:
+        return jobs_of(rows, state, self.settings.queue, self._salt, self._skew)
 
     def cancel(self, id: str) -> bool:
         def work(step: Step) -> bool:
@@ -239,20 +236,19 @@ class PostgresStore(Entrance):
     def find(self, id: str) -> Job | None:
         self._begin()
         for delayed, *row, leased in self._one("find", id=id):
-            return self._job(row, State.INFLIGHT if leased else State.DELAYED if delayed else State.READY)
-        for buried in self._one("find_dead", id=id):
-            return self._job(buried, State.DEAD)
-        return None
+            return self._jobs([row], State.INFLIGHT if leased else State.DELAYED if delayed else State.READY)[0]
+        dead = self._jobs(self._one("find_dead", id=id), State.DEAD)
+        return dead[0] if dead else None
 
     def dead(self, limit: int, after: int) -> list[Job]:
         self._begin()
-        return [self._job(row, State.DEAD) for row in self._one("dead", limit=limit, after=after)]
+        return self._jobs(self._one("dead", limit=limit, after=after), State.DEAD)
 
     def take_dead(self, limit: int) -> list[Job]:
         def work(step: Step) -> list[Job]:
             rows = sorted(step.rows("take_dead", limit=limit), key=lambda row: int(row[12]))
             step.count(dead=-len(rows), taken=len(rows))
-            return [self._job(row, State.DEAD) for row in rows]
+            return self._jobs(rows, State.DEAD)
 
         return self._step(work)
 

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from .. import sql
-from ..admit import admit
 from ..clock import FAR
+from ..core import admit, jobs_of
 from ..errors import DuplicateJob
 from ..job import Job, State
 from ..overflow import DropNewest, DropOldest
-from ..record import Record, job_of, refuse_duplicates
+from ..record import Record, refuse_duplicates
 from ..rules import EXPIRED, TOO_LATE, no_room, onward
 from ..settings import Settings
 
@@ -84,7 +84,7 @@ class Step:
 
     def job(self, row: Iterable[Any], state: State) -> Job:
         figures = self.figures
-        return job_of(*row, state=state, queue=self.settings.queue, salt=figures.salt, skew=figures.skew)
+        return jobs_of((row,), state, self.settings.queue, figures.salt, figures.skew)[0]
 
     # What time does
 

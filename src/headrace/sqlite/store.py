@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from .. import fork
-from ..admit import admit
 from ..clock import FAR, SECOND
+from ..core import admit
 from ..errors import Unsupported
 from ..job import Job, State, Stats
 from ..queue import Capabilities

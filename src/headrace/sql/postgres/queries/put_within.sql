@@ -5,13 +5,18 @@ WITH t AS MATERIALIZED (
     FROM {schema}.clock, {schema}.queues WHERE queue = %(queue)s::int AND salt = %(salt)s::bigint LIMIT 1
 ), given AS (
     SELECT
-        id, payload, priority, attempts, absolute, deadline, now, skew,
-        CASE WHEN absolute THEN greatest(now, at - skew) ELSE now + at END AS due,
+        id, payload, deadline, now, skew,
+        coalesce(priority, (%(priorities)s::int[])[1]) AS priority,
+        coalesce(attempts, (%(attempts)s::int[])[1]) AS attempts,
+        coalesce(absolute, (%(absolutes)s::bool[])[1]) AS absolute,
+        coalesce(at, (%(ats)s::bigint[])[1]) AS at,
         least(now, coalesce(enqueued - skew, now)) AS enqueued
     FROM t, unnest(
         %(ids)s::text[], %(payloads)s::bytea[], %(priorities)s::int[], %(attempts)s::int[], %(absolutes)s::bool[],
         %(ats)s::bigint[], %(deadlines)s::bigint[], %(enqueueds)s::bigint[]
     ) AS u (id, payload, priority, attempts, absolute, at, deadline, enqueued)
+), dated AS (
+    SELECT *, CASE WHEN absolute THEN greatest(now, at - skew) ELSE now + at END AS due FROM given
 ), put AS (
     INSERT INTO {schema}.jobs (
         queue, id, payload, priority, max_attempts, enqueued, run_at, due, deadline, absolute, delayed, aged
@@ -20,7 +25,7 @@ WITH t AS MATERIALIZED (
         %(queue)s::int, id, payload, priority, attempts, enqueued, due, due,
         coalesce(deadline, CASE WHEN %(lifetime)s::bigint > 0 THEN least(due + skew + %(lifetime)s::bigint, %(latest)s::bigint) END),
         absolute, due > now, enqueued < now
-    FROM given
+    FROM dated
     ON CONFLICT (queue, id) DO NOTHING
     RETURNING pk, id, delayed, due
 ), counts AS MATERIALIZED (
