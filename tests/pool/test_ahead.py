@@ -441,6 +441,27 @@ def test_what_the_next_fetch_brought_goes_back_when_the_pool_stops(cancelled: bo
     assert (stats.ready, stats.inflight, stats.expired_leases) == (2_000 - stats.acked, 0, 0)
 
 
+def test_what_a_fetch_brings_when_the_pool_has_stopped_goes_back() -> None:
+    store = Batches(2_000)
+    held_up = threading.Event()
+
+    async def main() -> Summary:
+        async def handler(job: Job) -> None:
+            if len(store.brought) >= 5 and not store.hang:
+                store.hang["take"] = held_up
+                loop = asyncio.get_running_loop()
+                loop.call_later(0.1, pool.stop)
+                loop.call_later(0.2, held_up.set)
+
+        pool = Pool(store.queue, handler, 10, prefetch=20)
+        return await pool.run_async()
+
+    summary = asyncio.run(main())
+    stats = store.queue.stats()
+    assert held_up.is_set()
+    assert (stats.ready, stats.inflight, stats.acked) == (2_000 - summary.acked, 0, summary.acked)
+
+
 def test_what_the_next_fetch_brings_while_a_handler_blocks_the_loop_keeps_its_lease() -> None:
     store = Batches(2_000, lease=0.6)
     store.queue.close()

@@ -138,7 +138,7 @@ class Fetcher:
         jobs = self._store.dequeue_many(limit, 0.0)
         if self._stopped:
             self._store.release_many(jobs)
-            return []
+            jobs = []
         return self._floor.enlist(jobs)
 
     def _wanted(self) -> int:
