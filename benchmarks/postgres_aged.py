@@ -22,7 +22,7 @@ MINUTE = 60.0
 
 def benches(scale: Scale) -> Iterator[Bench]:
     note = server()
-    count, million = scale.count(50_000), scale.count(1_000_000)
+    count, million = scale.count(100_000), scale.count(1_000_000)
     seconds = MINUTE / 10 if scale.quick else MINUTE
     cycle = f"bulk={count}", f"drain={count}"
     with ExitStack() as stack:

@@ -125,11 +125,16 @@ def values_of(name: str, e: Explained) -> dict[str, Any]:
     leased = e.pks("until > 0", BATCH)
     some = {"jobs": leased, "fences": [0] * len(leased), "count": len(leased)}
     match name:
+        case "look":
+            (first,) = e.pks("NOT delayed AND until = 0", 1)
+            return {"rank": -3, "place": first}
         case "take":
             (first,) = e.pks("NOT delayed AND until = 0", 1)
             return {"limit": BATCH, "lease": 1_000, "rank": -3, "place": first, "before": None}
         case "ack" | "ack_archive":
             return {**some, "now": 0}
+        case "ack_claim":
+            return {**some, "now": 0, "fence": 0}
         case "release":
             return {**some, "now": 0, "delay": 0}
         case "extend":
@@ -184,6 +189,7 @@ def ignored(nodes: list[str]) -> list[str]:
     [
         ("take", "jobs_line"),
         ("ack", "jobs_pkey"),
+        ("ack_claim", "jobs_pkey"),
         ("ack_archive", "jobs_pkey"),
         ("release", "jobs_pkey"),
         ("extend", "jobs_pkey"),

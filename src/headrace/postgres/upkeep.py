@@ -8,12 +8,13 @@ every ``poll`` seconds besides.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
 from ..clock import FAR, SECOND
 from .connected import Connected
-from .hint import FRONT
+from .hint import FRONT, Place
 from .step import Step
 
 log = logging.getLogger("headrace.postgres")
@@ -79,10 +80,17 @@ class Upkeep(Connected):
 
     def _look(self) -> None:
         """Is there something, and when is the next thing due?"""
-        began = self._ready.begin()
-        now, skew, _, paused, ready, delayed, leased = self._one("look")[0]
+        news, began = self._ready.begin(), time.monotonic()
+        place = self._hint.place(began)
+        now, skew, paused, rank, pk, delayed, leased = self._one("look", rank=place.rank, place=place.pk)[0]
+        if place is FRONT:  # else it says nothing of what a claim costs
+            ended = time.monotonic()
+            self._hint.found(place, None if pk is None else Place(rank, pk), ended, ended - began)
+        elif pk is None:
+            self._hint.came(FRONT)  # there may be something before that place
+            return self._look()
         self._seen(now, skew)
-        self._ready.counted(began, int(ready and not paused))
+        self._ready.counted(news, int(pk is not None and not paused))
         steady = self.settings.clock.steady()
         soonest = min((moment for moment in (delayed, leased) if moment is not None), default=FAR)
         self._soonest = FAR if soonest >= FAR else soonest - self._anchor
