@@ -88,7 +88,8 @@ class Upkeep(Connected):
             self._hint.found(place, None if pk is None else Place(rank, pk), ended, ended - began)
         elif pk is None:
             self._hint.came(FRONT)  # there may be something before that place
-            return self._look()
+            self._look()
+            return
         self._seen(now, skew)
         self._ready.counted(news, int(pk is not None and not paused))
         steady = self.settings.clock.steady()
