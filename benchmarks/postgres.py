@@ -8,9 +8,12 @@ from functools import partial
 
 import psycopg
 
+import headrace
+
 from . import _pg_statements
 from ._harness import Bench, Case, Ratio, Scale, per_job, stopwatch
 from ._pg import child, database, pgbench, server
+from ._pg_child import PAYLOAD, WARM
 from ._pg_systems import BULK, OURS, SYSTEMS
 
 DRAIN = {OURS: 100_000, "pgqueuer": 50_000, "procrastinate": 1_500, "chancy": 10_000, "oban": 10_000, "awa": 20_000}
@@ -24,6 +27,7 @@ PYTHON = [system for system in PEERS if system not in COMPILED]
 BARE = {1: "pgbench: our statements, 1 client", 2: "pgbench: our statements, 2 clients"}
 CREATE = "create table floor (id bigint generated always as identity primary key, payload bytea not null)"
 INSERT = "insert into floor (payload) values (convert_to(repeat('x', 100), 'UTF8'))"
+BLOCKING = f"{OURS}, blocking call"
 FLOORS = "psycopg: insert a row, commit", "pgbench: insert a row, commit"
 
 
@@ -55,11 +59,13 @@ def benches(scale: Scale) -> Iterator[Bench]:
         "µs a job",
         [
             *[Case(system, partial(enqueued, system, few, "one")) for system in SYSTEMS],
+            Case(BLOCKING, partial(blocking, few)),
             Case(FLOORS[0], partial(psycopg_floor, few)),
             Case(FLOORS[1], partial(pgbench_floor, few)),
         ],
         [
             Ratio("best peer / ours", PEERS, [OURS], at_least=1),
+            Ratio("best peer / our blocking call", PEERS, [BLOCKING], at_least=1),
             *[Ratio("ours / a bare insert", [OURS], [floor]) for floor in FLOORS],
         ],
     )
@@ -73,6 +79,17 @@ def drained(system: str, count: int) -> float:
 def enqueued(system: str, count: int, call: str) -> float:
     with database() as url:
         return per_job(count, child(system, url, "install", f"{call}={count}")[call])
+
+
+def blocking(count: int) -> float:
+    """The call for those who have no event loop: there is no thread between it and the server."""
+    with database() as url, headrace.connect(url, capacity=10_000_000) as jobs:
+        for _ in range(WARM):
+            jobs.enqueue(headrace.Job(PAYLOAD.encode()))
+        with stopwatch() as seconds:
+            for _ in range(count):
+                jobs.enqueue(headrace.Job(PAYLOAD.encode()))
+        return per_job(count, seconds())
 
 
 def psycopg_floor(count: int) -> float:
