@@ -1,8 +1,9 @@
 """Compile the memory core, where Cython and a C compiler are there; without them everything is installed all the same.
 
-The files below are copied, and the copies compiled as ``headrace._compiled``: so the source stays importable beside
-them, and ``headrace/chosen.py`` picks. A ``.pxd`` beside a file holds its C types; where there is a ``.pyx`` beside
-it, that is compiled in its stead.
+Each unit below is one C file, made of copies of the files that it names: so the compiler sees the whole way of a job,
+and calls between small files cost next to nothing. The source stays importable beside it, and ``headrace/chosen.py``
+picks. A ``.pxd`` beside a file holds its C types, and what is written in C. Where there is a ``.pyx`` beside it, that
+is compiled in its stead: its syntax is Python's all the same.
 """
 
 import re
@@ -12,17 +13,17 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 SOURCE, BUILD = Path("src/headrace"), Path("build/core/headrace/_compiled")
-MODULES = (
-    *("native", "timeline", "ids", "layout", "record", "admit"),
-    *(
-        f"memory.{name}"
-        for name in ("_table", "_fifo", "_heaps", "_delayed", "_ready", "_leases", "_core", "store", "direct")
+LINES = ("_fifo", "_table", "_heaps", "_delayed", "_ready", "_leases")
+UNITS = {
+    # Jobs need ids, and all the rest needs jobs: so these are two, and what both need is in both.
+    "ids": ("native", "ids"),
+    "core": (
+        *("clock", "job", "settings", "native", "timeline", "layout", "record", "admit"),
+        *(f"memory.{name}" for name in (*LINES, "_core", "store", "direct")),
     ),
-)
-TYPES_ONLY = ("job", "settings")
-"""Not copied: only how their objects lie in memory is told."""
-copied: list[str] = []
-"""What the copies were made of, so that a test can tell whether they are older than their source."""
+}
+TYPES_ONLY: dict[str, list[str]] = {"clock": [], "job": ["Job"], "settings": ["Settings"]}
+"""Not compiled: only told of what type some things are, and how objects of these classes lie in memory."""
 DIRECTIVES = {
     "language_level": 3,
     "annotation_typing": False,
@@ -37,55 +38,63 @@ def extensions() -> list[Extension]:
         from Cython.Build import cythonize
     except ImportError:
         return []
-    for package in ("", "memory/"):
-        write(BUILD / package / "__init__.py", "")
-    for name in TYPES_ONLY:
-        copy(name, ".pxd")
     found = []
-    for name in MODULES:
-        path = SOURCE / name.replace(".", "/")
-        copy(name, ".pxd")
-        source = copy(name, ".pyx" if path.with_suffix(".pyx").exists() else ".py")
-        found.append(Extension(f"headrace._compiled.{name}", [str(source)]))
-    write(SOURCE / "_compiled/made_of.txt", "".join(sorted(copied)))
+    used: set[Path] = set()
+    for unit, names in UNITS.items():
+        types = [path(name, ".pxd") for name in names]
+        sources = [source(name) for name in names if name not in TYPES_ONLY]
+        write(BUILD / f"{unit}.pxd", "".join(text(each, names) for each in types))
+        file = write(BUILD / f"{unit}.py", "".join(text(each, names) for each in sources))
+        found.append(Extension(f"headrace._compiled.{unit}", [str(file)]))
+        used.update(types, sources)
+    write(BUILD / "__init__.py", "")
+    # So that a test can tell whether they are older than their source.
+    made_of = [f"{sha256(each.read_bytes()).hexdigest()} {each.relative_to(SOURCE).as_posix()}\n" for each in used]
+    write(SOURCE / "_compiled/made_of.txt", "".join(sorted(made_of)))
     made = cythonize(found, include_path=["build/core"], compiler_directives=DIRECTIVES, quiet=True)
     for extension in made:
         extension.optional = True  # said to the extensions that cythonize was given, it would be lost
     return list(made)
 
 
-def copy(name: str, kind: str) -> Path:
-    """With absolute imports: of other copies where there are some, of what is not copied elsewhere."""
-    path = (SOURCE / name.replace(".", "/")).with_suffix(kind)
-    copied.append(f"{sha256(path.read_bytes()).hexdigest()} {path.relative_to(SOURCE).as_posix()}\n")
-    types = path.with_suffix(".pxd").read_text()
-    typed = {} if kind == ".pxd" else dict(re.findall(r"(?m)^from (\S+) cimport (.*)$", types))
+def path(name: str, kind: str) -> Path:
+    return (SOURCE / name.replace(".", "/")).with_suffix(kind)
+
+
+def source(name: str) -> Path:
+    written_for_it = path(name, ".pyx")
+    return written_for_it if written_for_it.exists() else path(name, ".py")
+
+
+def text(file: Path, unit: tuple[str, ...]) -> str:
+    """As it stands, but that it imports nothing of its own unit, and the rest by whole names."""
 
     def turned(found: re.Match[str]) -> str:
-        module, verb, names = found.groups()
-        # What comes with its C type is not imported a second time without it.
-        left = [each for each in names.split(", ") if each not in typed.get(module, "").split(", ")]
-        return f"from {absolute(name, module, verb)} {verb} {', '.join(left)}" if left else ""
+        name, verb, names = absolute(file, found[1]), found[2], found[3].split(", ")
+        near = name.removeprefix("headrace.")
+        own = (TYPES_ONLY.get(near, names)) if near in unit else []
+        left = [each for each in names if each not in own]
+        return f"from {name} {verb} {', '.join(left)}" if left else ""
 
-    text = re.sub(r"(?m)^from (\.\S*) (c?import) (.*)$", turned, path.read_text())
-    return write(BUILD / path.relative_to(SOURCE), text)
+    whole = re.sub(r"(?m)^from (\.\S*) (c?import) (.*)$", turned, file.read_text())
+    # What stands above a class in its types is heeded only where it stands above the class itself.
+    types = file.with_suffix(".pxd").read_text()
+    for above, name in re.findall(r"(?m)^(@cython\.freelist.*\n)cdef class (\w+)", types):
+        whole = re.sub(rf"(?m)^class {name}\b", f"{above}@cython.cclass\nclass {name}", whole)
+    return whole.replace("from __future__ import annotations\n", "")
 
 
-def absolute(here: str, module: str, verb: str) -> str:
+def absolute(file: Path, module: str) -> str:
     dots = len(module) - len(module.lstrip("."))
-    parents = ["headrace", *here.split(".")][:-dots]
-    name = ".".join([*parents, module.lstrip(".")]).rstrip(".")
-    copy = name.removeprefix("headrace.")
-    copied = copy in MODULES or (verb == "cimport" and copy in TYPES_ONLY)
-    return f"headrace._compiled.{copy}" if copied else name
+    return ".".join(["headrace", *file.relative_to(SOURCE).parts[:-dots], module.lstrip(".")]).rstrip(".")
 
 
-def write(path: Path, text: str) -> Path:
+def write(file: Path, text: str) -> Path:
     """Untouched where it is the same, so that only what changed is compiled again."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)
-    return path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if not file.exists() or file.read_text() != text:
+        file.write_text(text)
+    return file
 
 
 setup(ext_modules=extensions())

@@ -5,7 +5,6 @@ from .native cimport storable, whole
 from .record cimport Record, fresh
 from .settings cimport Settings
 
-cdef long long FAR
 
 cdef int LONGEST_ID
 

@@ -30,7 +30,7 @@ def module(name: str, core: str | None = None) -> ModuleType:
     core = wanted() if core is None else core
     if core != INTERPRETED:
         try:
-            return import_module(f"{THERE}.{name}")
+            return import_module(f"{THERE}.{'ids' if name == 'ids' else 'core'}")
         except ImportError as error:
             if core == COMPILED:
                 raise ConfigError(

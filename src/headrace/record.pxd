@@ -2,7 +2,6 @@ cimport cython
 
 from .layout cimport lay, moment
 
-cdef long long FAR
 cdef tuple STATES
 cdef object ZERO
 cdef int DELAYED, READY, INFLIGHT, DEAD
@@ -14,6 +13,7 @@ cdef class Record:
     cdef public int priority, max_attempts, attempt
     cdef public str id, last_error
     cdef public bytes payload
+    cdef Py_hash_t mark  # by which the table of ids knows it
     cdef public long long enqueued, due, run_at, latest, fence, seq, ref, slot
 
 cdef Record fresh(

@@ -9,8 +9,10 @@ cdef long long TOLERANCE
 cdef class Timeline:
     cdef Ticks _ticks
     cdef public long long anchor, skew
+    cdef long long _look_again
     cpdef int64_t now(self) except? -1
     cpdef int64_t roughly(self) except? -1
+    @cython.locals(change=cython.longlong)
     cpdef int64_t stepped(self, long long now) except? -1
 
 @cython.locals(change=cython.longlong)

@@ -8,7 +8,7 @@ moment that is shown to somebody is shown in today's calendar.
 
 from __future__ import annotations
 
-from .clock import SECOND, Clock
+from .clock import FAR, SECOND, Clock
 from .native import Ticks
 
 TOLERANCE = SECOND
@@ -18,12 +18,13 @@ TOLERANCE = SECOND
 class Timeline:
     """``now()`` in queue time; ``stepped()`` tells by how much the calendar has moved away since ``skew`` was set."""
 
-    __slots__ = ("_ticks", "anchor", "skew")
+    __slots__ = ("_look_again", "_ticks", "anchor", "skew")
 
     def __init__(self, clock: Clock) -> None:
         self._ticks = Ticks(clock)
         self.anchor = clock.wall() - clock.steady()
         self.skew = 0
+        self._look_again = -FAR
 
     def now(self) -> int:
         return self._ticks.steady() + self.anchor
@@ -34,7 +35,12 @@ class Timeline:
 
     def stepped(self, now: int) -> int:
         """Microseconds that the wall clock has stepped forward (or back, negative)."""
-        return step(self._ticks.wall(), now, self.skew)
+        if now < self._look_again:
+            return 0
+        change = step(self._ticks.wall(), now, self.skew)
+        if not change:  # one that was seen is seen until ``skew`` has it
+            self._look_again = now + self._ticks.fresh
+        return change
 
 
 def step(wall: int, now: int, skew: int) -> int:

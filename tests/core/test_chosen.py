@@ -70,6 +70,13 @@ def test_the_compiled_core_is_made_of_the_files_as_they_stand() -> None:
     assert stale == [], "build it anew: python setup.py build_ext --inplace, or install headrace again"
 
 
+@pytest.mark.parametrize("name", ["enqueue", "enqueue_many", "dequeue", "dequeue_many", "ack", "ack_many", "try_take"])
+def test_a_call_on_the_short_way_belongs_to_the_very_class_of_its_queue(queue: Queue, name: str) -> None:
+    """Python specializes no other call of a compiled method."""
+    kind = type(queue)
+    assert getattr(vars(kind)[name], "__objclass__", kind) is kind
+
+
 def test_a_snapshot_shows_moments_and_is_equal_to_what_it_shows(queue: Queue) -> None:
     job = leased(queue, deadline=NOW + timedelta(hours=1))
     assert (job.enqueued_at, job.run_at, job.lease_until) == (NOW, NOW, NOW + timedelta(seconds=30))

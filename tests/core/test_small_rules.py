@@ -24,6 +24,27 @@ def test_queue_time_begins_with_the_calendar_and_never_steps() -> None:
     assert line.stepped(line.now()) == 3600 * SECOND
 
 
+def test_a_step_is_seen_by_the_next_look_and_until_the_line_follows_it() -> None:
+    clock = VirtualClock()
+    line = Timeline(clock)
+    assert line.stepped(line.now()) == 0
+    clock.step(3600)
+    assert [line.stepped(line.now()), line.stepped(line.now())] == [3600 * SECOND] * 2
+    line.skew += 3600 * SECOND
+    assert line.stepped(line.now()) == 0
+
+
+def test_a_look_at_the_machines_calendar_holds_for_a_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
+    wall = [to_micros(EPOCH) + 3600 * SECOND]
+    monkeypatch.setattr(SystemClock, "steady", lambda clock: 0)
+    monkeypatch.setattr(SystemClock, "wall", lambda clock: wall[0])
+    line = Timeline(SystemClock())
+    now = line.now()
+    assert line.stepped(now) == 0
+    wall[0] += 3600 * SECOND + 1000
+    assert [line.stepped(now + after) for after in (999, 1000, 1000)] == [0, 3600 * SECOND, 3600 * SECOND]
+
+
 @pytest.mark.parametrize("drift", [0, 1, -1, TOLERANCE, -TOLERANCE])
 def test_a_little_drift_is_no_step(drift: int) -> None:
     assert step(wall=1_000 + drift, now=1_000, skew=0) == 0

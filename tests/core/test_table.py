@@ -78,6 +78,16 @@ def test_the_same_id_in_another_object_finds_it(lab: Lab) -> None:
     assert lab.table["job-1"] is record
 
 
+@pytest.mark.parametrize("letter", ["a", "é", "ж", "😀"])
+def test_an_id_of_any_length_and_width_is_found_by_another_object_and_no_other_for_it(lab: Lab, letter: str) -> None:
+    ids = [letter * length for length in range(1, 256)]
+    records = [lab.make(id) for id in ids]
+    assert all(lab.table.enter(record) for record in records)
+    assert [lab.table.find("".join(list(id))) for id in ids] == records
+    for length in (256, 257, 1024, 5000):
+        assert lab.table.find(letter * length) is None
+
+
 @pytest.mark.parametrize("strange", [None, 7, b"a", ("a",), Odd("b")])
 def test_what_is_no_id_finds_nothing(lab: Lab, strange: object) -> None:
     lab.table.enter(lab.make("a"))

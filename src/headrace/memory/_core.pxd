@@ -10,7 +10,6 @@ from ._leases cimport Leases
 from ._ready cimport Ready
 from ._table cimport Table
 
-cdef long long FAR
 cdef int FEW, TIDY
 
 @cython.final

@@ -3,7 +3,6 @@ from libc.stdint cimport int64_t  # where -1 may be an error: Cython writes no s
 
 from ..record cimport Record
 
-cdef long long FAR
 cdef int SIZE
 
 cdef class Block:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..record import Record
 
-FEW = 256
+HOLES = 256
 """Fewer holes than this are not worth a pass."""
 
 
@@ -51,7 +51,7 @@ class Fifo:
         self.living -= 1
         if index == self.first:
             self._step()
-        elif self.living * 2 < len(self.items) and len(self.items) > FEW:
+        elif self.living * 2 < len(self.items) and len(self.items) > HOLES:
             self._close()
 
     def _step(self) -> None:
@@ -61,7 +61,7 @@ class Fifo:
         while first < size and self.items[first] is None:
             first += 1
         self.first = first
-        if first > FEW and first * 2 > size:
+        if first > HOLES and first * 2 > size:
             self._close()
 
     def _close(self) -> None:

@@ -6,7 +6,6 @@ from ._fifo cimport Fifo
 from ._heaps cimport LazyHeap
 from ._table cimport Table
 
-cdef long long FAR
 
 @cython.final
 cdef class Leases:

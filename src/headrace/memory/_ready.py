@@ -74,7 +74,7 @@ class Ready:
             bucket.seq = record.seq
             bucket.enqueued = record.enqueued
             bucket.append(record)
-            if bucket.rank < self.top:
+            if bucket.rank < self.top or self.count == 1:
                 self.top = bucket.rank
         else:
             self.waiting.push((-record.priority, record.seq, record.id))
@@ -114,8 +114,8 @@ class Ready:
             if bucket.living:
                 if not self.late and not self.waiting.entries:
                     self.count -= 1
-                    if bucket.living > DEEP:
-                        self.jobs.look_ahead(bucket.items, bucket.first)
+                    if self.count > DEEP:
+                        self.jobs.look_ahead(bucket)
                     return bucket.pop()
                 best = bucket.head()
                 break

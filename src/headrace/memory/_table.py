@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ..job import Job
 from ..record import Record
+from ._fifo import Fifo
 
 
 class Table(dict[str, Record]):
@@ -21,8 +23,8 @@ class Table(dict[str, Record]):
 
     # Compiled, these two have the processor fetch from memory what will be needed soon, and change nothing.
 
-    def expect(self, id: object) -> None:
-        """Somebody will look for it."""
+    def expect(self, job: Job) -> None:
+        """It will be looked at, and its id will enter."""
 
-    def look_ahead(self, line: list[Record | None], first: int) -> None:
-        """What stands in ``line`` behind ``first`` will be taken and will leave."""
+    def look_ahead(self, line: Fifo) -> None:
+        """What stands in ``line`` behind the first will be taken and will leave."""

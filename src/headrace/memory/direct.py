@@ -20,9 +20,9 @@ class Direct:
     """``try_`` calls that come back empty have changed nothing; the others then go the long way. Calls for sync
     callers here, those for async ones in ``queue.py``, where being compiled would win nothing."""
 
-    def __init__(self, store: MemoryStore, long: SyncQueue, tell: Callable[[], None]) -> None:
+    def __init__(self, store: MemoryStore, long_way: SyncQueue, tell: Callable[[], None]) -> None:
         self._store = store
-        self._long = long
+        self._long = long_way
         self._tell = tell
         """Wakes whoever waits for what a step did."""
         self._waiting = store.rooms.waiting

@@ -16,7 +16,7 @@ from ..settings import Settings
 
 def memory_queue(settings: Settings, core: str | None = None) -> SyncQueue:
     """A new queue; ``core`` is ``compiled`` or ``interpreted``, else as ``HEADRACE_CORE`` says."""
-    make: Callable[..., SyncQueue] = _short(module("memory.direct", core).Direct)
+    make: Callable[..., SyncQueue] = _short(module("memory.direct", core).Direct, module("native", core).own)
     return make(module("memory.store", core).MemoryStore(settings), Handle(LoopPort()))
 
 
@@ -54,7 +54,7 @@ class _Async(AsyncioQueue):
 
 
 @cache
-def _short(direct: Any) -> type[SyncQueue]:
+def _short(direct: Any, own: Callable[..., Any]) -> type[SyncQueue]:
     """The sync face, with the short way of one core in front."""
 
     class MemoryQueue(direct, SyncQueue):  # type: ignore[misc]  # which of the two is known at run time
@@ -66,4 +66,7 @@ def _short(direct: Any) -> type[SyncQueue]:
         def as_async(self) -> AsyncioQueue:
             return _Async(self)
 
+    for name, method in vars(direct).items():
+        if not name.startswith("_"):
+            setattr(MemoryQueue, name, own(MemoryQueue, method))
     return MemoryQueue

@@ -8,7 +8,6 @@ from ..settings cimport Settings
 from ..timeline cimport Timeline
 from ._core cimport Core
 
-cdef long long SECOND
 
 
 @cython.final

@@ -120,7 +120,7 @@ class MemoryStore:
     def _put_one(self, job: Job) -> bool:
         if isinstance(job, Job):
             given = job  # of a type that is known from here on
-            self._core.jobs.expect(given.id)
+            self._core.jobs.expect(given)
         now = self._now()
         return self._core.put_one(admit(job, self.settings, now, self._core.skew), now)
 

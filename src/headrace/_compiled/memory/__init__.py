@@ -1,1 +1,0 @@
-"""As ``headrace.memory``, compiled."""
