@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from typing import Any
@@ -75,13 +75,26 @@ def answer(system: str, stdout: str, stderr: str) -> dict[str, Any]:
     return measured
 
 
-def pgbench(url: str, script: str, transactions: int, clients: int = 1, **variables: int) -> float:
-    """Seconds in which each of the clients ran the file as often, with its statements prepared."""
+def pgbench(
+    url: str,
+    script: str,
+    transactions: int,
+    clients: int = 1,
+    settings: Mapping[str, str] | None = None,
+    **variables: int,
+) -> float:
+    """Seconds in which each of the clients ran the file as often, with its statements prepared, in sessions with these
+    settings."""
+    options = " ".join(f"-c {name}={value}" for name, value in (settings or {}).items())
     given = [f"--define={name}={value}" for name, value in variables.items()]
     often = ["-n", "-M", "prepared", "-c", str(clients), "-t", str(transactions)]
     try:
         done = subprocess.run(
-            ["pgbench", *often, *given, "-f", script, url], capture_output=True, text=True, timeout=PATIENCE
+            ["pgbench", *often, *given, "-f", script, url],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            env={**os.environ, "PGOPTIONS": options},
         )
     except FileNotFoundError:
         raise Unmeasured("no pgbench here; it comes with the server: apt-get install postgresql") from None

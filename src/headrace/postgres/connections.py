@@ -43,18 +43,22 @@ _DEFAULTS = {
     "keepalives_interval": "2",
     "keepalives_count": "3",
 }
-_SESSION = b"""
-SELECT set_config('default_transaction_isolation', 'read committed', false),
-    set_config('idle_in_transaction_session_timeout', '30s', false), set_config('jit', 'off', false),
-    set_config('plan_cache_mode', 'force_generic_plan', false),
-    set_config('enable_hashjoin', 'off', false), set_config('enable_mergejoin', 'off', false),
-    set_config('enable_bitmapscan', 'off', false), set_config('enable_sort', 'off', false),
-    set_config('enable_seqscan', 'off', false), set_config('statement_timeout', %s, false)
-WHERE pg_backend_pid() = %s
-"""
-"""For a session that is ours alone: the next one to use another's would wonder. All our statements are to walk an index
-as far as their batch goes. A planner that has no statistics yet, as with new tables, likes to read the whole table
-instead. And a statement that nobody waits for any more, because a lock took too long, is not to happen later."""
+PLANNER = {
+    "plan_cache_mode": "force_generic_plan",
+    "jit": "off",
+    **dict.fromkeys([f"enable_{way}" for way in ("hashjoin", "mergejoin", "bitmapscan", "sort", "seqscan")], "off"),
+}
+"""All our statements are to walk an index as far as their batch goes, and have one plan for that. A planner that has no
+statistics yet, as with new tables, likes to read the whole table instead."""
+_SETTINGS = {
+    "default_transaction_isolation": "read committed",
+    "idle_in_transaction_session_timeout": "30s",
+    **PLANNER,
+}
+_SET = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in _SETTINGS.items())
+_SESSION = f"SELECT {_SET}, set_config('statement_timeout', %s, false) WHERE pg_backend_pid() = %s".encode()
+"""For a session that is ours alone: the next one to use another's would wonder. A statement that nobody waits for any
+more, because a lock took too long, is not to happen later."""
 _AT_ONCE = {"40001", "40P01"}
 """Two transactions met in an unlucky order; the next try finds the other one done."""
 _PASSING = {"25006", "53100", "53200", "53300", "55P03", "57014", "57P01", "57P02", "57P03", "57P05", "58030"}
