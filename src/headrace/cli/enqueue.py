@@ -80,8 +80,8 @@ def enqueue(
         raise click.UsageError("Give --arg or --json, not both.")
     if options["delay"] is not None and options["run_at"] is not None:
         raise click.UsageError("Give --delay or --run-at, not both.")
+    from ..tasks.claim import sent
     from ..tasks.codec import Unfit
-    from ..tasks.outside import sent
 
     app = loaded(session, path)
     with app:

@@ -1,5 +1,5 @@
 """Arguments <-> payload: ``{"task": name, "v": version, "args": {name: value}}``, as strict JSON. Where the arguments
-are kept elsewhere, ``"outside"`` in place of ``"args"`` says where: see ``outside.py``.
+are kept elsewhere, ``"outside"`` in place of ``"args"`` says where: see ``claim.py``.
 
 The handler's annotations say what the text means, so big integers, decimals, moments and dataclasses come
 out as they went in. JSON itself would lose things in silence (NaN becomes null, a date becomes text), so what

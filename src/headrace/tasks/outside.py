@@ -1,7 +1,4 @@
-"""Claim checks: arguments that are too large for a queue are kept outside, and the payload says where.
-
-They are written, and on the disk, before their job is enqueued, under a name that nothing had before. So a crash
-between the two leaves an object without a job, never a job without its object.
+"""Where arguments are kept that are too large for a queue: a folder in a file system of fsspec.
 
 Their age alone ends them: see ``old``. An ack does not, for what was done may come back, from a backup or from a
 standby that had not heard of the ack, and has to find its arguments again.
@@ -9,39 +6,29 @@ standby that had not heard of the ack, and has to find its arguments again.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import hashlib
 import logging
 import os
 import re
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from .. import check
-from ..errors import ConfigError, DuplicateJob, InvalidJob, QueueClosed, QueueFull, StorageFull, Unavailable
+from ..errors import ConfigError, StorageFull, Unavailable
 from ..ids import new_id
 from ..job import Job
-from ..pool.aside import in_thread
-from ..pool.call import import_path, load
-from ..pool.context import current
 from ..text import describe
 from .codec import Envelope, Place, Unfit, open_envelope, seal
-
-if TYPE_CHECKING:
-    from .task import Task
 
 log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 """``queue/id``. A payload can be written by others, and must not lead out of the folder."""
-
-_REFUSALS = (InvalidJob, DuplicateJob, QueueFull, QueueClosed, StorageFull)
-"""After these nothing was enqueued. After any other error it may have been, so the object stays."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -180,67 +167,3 @@ def _sync(folder: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-# Enqueueing
-
-
-def sent(outside: Outside | None, queue: str, jobs: list[Job]) -> _Sent | nullcontext[list[Job]]:
-    """Within it, sync or async, enqueue the jobs that it gives. What is too large has been written by then, and is
-    removed again where the queue refuses them."""
-    if outside is None or not any(len(job.payload) > outside.above for job in jobs):
-        return nullcontext(jobs)
-    return _Sent(outside, queue, jobs)
-
-
-class _Sent:
-    def __init__(self, outside: Outside, queue: str, jobs: list[Job]) -> None:
-        self._outside = outside
-        self._given = (queue, jobs)
-        self._names: list[str] = []
-
-    def __enter__(self) -> list[Job]:
-        jobs, self._names = self._outside.keep(*self._given)
-        return jobs
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and issubclass(kind, _REFUSALS):
-            self._outside.remove(self._names)
-
-    async def __aenter__(self) -> list[Job]:
-        return await asyncio.to_thread(self.__enter__)
-
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            await asyncio.to_thread(self.__exit__, kind)
-
-
-# Running: the call that a worker makes fetches the arguments first. So that happens where the handler runs, counts into
-# its timeout, blocks nobody else, and fails the attempt where it fails.
-
-
-def fetching(task: Task[Any, Any], stored: Envelope) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """What to call, and with what, for the running job."""
-    if task.kind == "process":
-        return _fetch_and_call, (import_path(task), stored.v, stored.outside)
-    return _fetch_and_await if task.kind == "async" else _fetch_and_call, (task, stored.v, stored.outside)
-
-
-def _fetch_and_call(task: Task[Any, Any] | str, version: int, place: Place) -> object:
-    task = load(task) if isinstance(task, str) else task
-    positional, named = _fetch(task, version, place)
-    result: object = task(*positional, **named)
-    return result
-
-
-async def _fetch_and_await(task: Task[Any, Any], version: int, place: Place) -> None:
-    positional, named = await in_thread(_fetch, task, version, place)
-    await task(*positional, **named)
-
-
-def _fetch(task: Task[Any, Any], version: int, place: Place) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    assert task.app.outside is not None
-    try:
-        return task.arguments(version, task.app.outside.load(place))
-    except Unfit as unfit:
-        raise InvalidJob(current().job.id, f"task {task.name!r}: {unfit}") from None

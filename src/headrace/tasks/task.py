@@ -20,8 +20,8 @@ from ..ids import new_id
 from ..job import Job
 from ..pool.call import Call, Kind, Unserved, kind_of
 from ..pool.retry import Retries, RetryPolicy, retries
+from .claim import fetching, sent
 from .codec import Envelope, Unfit
-from .outside import fetching, sent
 from .signature import Signature, refuse_unrunnable
 
 if TYPE_CHECKING:
