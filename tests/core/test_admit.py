@@ -32,6 +32,13 @@ def test_a_delay_is_measured_on_the_queues_line_and_run_at_by_the_calendar() -> 
     assert (at.due, at.absolute) == (NOW + 2 * HOUR, True)
 
 
+def test_a_job_that_says_nothing_waits_as_long_as_its_queue_says() -> None:
+    slow = Settings.make(default_delay=2.5)
+    assert admit(Job(id="a"), slow, NOW, HOUR).due == NOW + 2_500_000
+    assert admit(Job(id="a", delay=1.0), slow, NOW, HOUR).due == NOW + SECOND
+    assert admit(Job(id="a", run_at=to_datetime(NOW)), slow, NOW, 0).due == NOW
+
+
 def test_a_past_moment_is_now_and_an_enqueue_time_to_come_is_now_too() -> None:
     record = admit(Job(id="a", run_at=to_datetime(NOW - 1), enqueued_at=to_datetime(NOW + 1)), SETTINGS, NOW, 0)
     assert (record.due, record.enqueued) == (NOW, NOW)
