@@ -441,6 +441,52 @@ def test_what_the_next_fetch_brought_goes_back_when_the_pool_stops(cancelled: bo
     assert (stats.ready, stats.inflight, stats.expired_leases) == (2_000 - stats.acked, 0, 0)
 
 
+def test_a_pool_that_is_stopped_and_then_cancelled_still_ends_what_runs_and_gives_the_rest_back() -> None:
+    store = Batches(2_000)
+    held_up = asyncio.Event()
+
+    async def main() -> None:
+        async def handler(job: Job) -> None:
+            if store.fetched_since(job) == 1 and not pool_stopped.is_set():
+                pool_stopped.set()
+                pool.stop()
+                await held_up.wait()
+
+        pool_stopped = asyncio.Event()
+        pool = Pool(store.queue, handler, 10, prefetch=20)
+        run = asyncio.create_task(pool.run_async())
+        await pool_stopped.wait()
+        await asyncio.sleep(0.1)
+        run.cancel()
+        await asyncio.wait([run])
+        assert run.cancelled()
+
+    asyncio.run(main())
+    stats = store.queue.stats()
+    assert (stats.ready, stats.inflight) == (2_000 - stats.acked, 0)
+
+
+def test_a_fetch_that_brings_nothing_leaves_nothing_behind() -> None:
+    store = Batches(0)
+
+    async def main() -> None:
+        async def handler(job: Job) -> None:
+            pass
+
+        pool = Pool(store.queue, handler, 10, prefetch=20)
+        run = asyncio.create_task(pool.run_async())
+        for burst in range(1, 31):
+            store.queue.enqueue_many([Job() for _ in range(burst)])
+            await asyncio.to_thread(wait_until, lambda: store.queue.stats().ready == 0)
+        engine = pool._engine
+        assert engine is not None
+        assert engine.heart.coming == []
+        pool.stop()
+        await run
+
+    asyncio.run(main())
+
+
 def test_what_a_fetch_brings_when_the_pool_has_stopped_goes_back() -> None:
     store = Batches(2_000)
     held_up = threading.Event()

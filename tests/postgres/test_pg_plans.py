@@ -190,6 +190,7 @@ def ignored(nodes: list[str]) -> list[str]:
         ("take", "jobs_line"),
         ("ack", "jobs_pkey"),
         ("ack_claim", "jobs_pkey"),
+        ("ack_claim", "leases_until"),
         ("ack_archive", "jobs_pkey"),
         ("release", "jobs_pkey"),
         ("extend", "jobs_pkey"),

@@ -77,8 +77,10 @@ class Fetcher:
             await asyncio.wait([self.task], timeout=seconds)
         if self._next is not None:
             await asyncio.wait([self._next], timeout=seconds)
-            if self._next.done() and not self._next.exception():
-                self._floor.take_in(self._next.result())
+            if self._next.done():
+                under_way, self._next = self._next, None
+                if not under_way.exception() and (runs := under_way.result()):
+                    self._floor.take_in(runs)
         self._thread.shutdown(wait=False)
 
     async def _round(self) -> bool:
@@ -92,7 +94,7 @@ class Fetcher:
         # While nobody is free it takes what is there and waits for no more: that would wait here once more.
         patience = POLL if foreman.free() > 0 else 0.0
         answered = closed = False
-        held = bool(floor.held)
+        may_come_back = bool(floor.held) or self._next is not None
         runs: list[Run] = []
         self.pulse.begin()
         try:
@@ -113,8 +115,8 @@ class Fetcher:
         if runs:
             return await self._hand_over(runs)
         if closed and not floor.held:
-            if held:
-                return False  # what was held may have been given back after the look
+            if may_come_back:
+                return False  # what was held when that look began may have been given back since
             self._drained()
             return True
         if closed or (not patience and foreman.free() <= 0):
@@ -129,8 +131,11 @@ class Fetcher:
             return
         waiting = len(floor.ahead.waiting) + max(count - max(floor.foreman.free(), 0), 0)
         if 2 * waiting <= room:
+            try:
+                self._next = asyncio.wrap_future(self._thread.submit(self._fetch, room - waiting))
+            except RuntimeError:
+                return  # no thread can be had: the next fetch comes when it comes
             self._asked = room - waiting
-            self._next = asyncio.wrap_future(self._thread.submit(self._fetch, self._asked))
             time.sleep(_A_MOMENT)  # the thread needs the interpreter, and would wait for it until these jobs are begun
 
     def _fetch(self, limit: int) -> list[Run]:

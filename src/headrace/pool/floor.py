@@ -110,7 +110,8 @@ class Floor:
         now = clock.steady()
         lease_end = now + self._lease
         runs = [Run(Context(job, clock), clock, now, lease_end, ended) for job in jobs]
-        self._coming.append(runs)
+        if runs:
+            self._coming.append(runs)
         return runs
 
     def take_in(self, runs: list[Run]) -> None:

@@ -33,6 +33,7 @@ from .server_clock import is_here
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
+Cursor = psycopg.Cursor[tuple[Any, ...]]
 _IDLE = psycopg.pq.TransactionStatus.IDLE
 
 _DEFAULTS = {

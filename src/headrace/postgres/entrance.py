@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import psycopg
@@ -16,7 +15,7 @@ from ..overflow import DropNewest, DropOldest
 from ..record import Record, refuse_duplicates
 from ..rules import no_room
 from .arrays import packed
-from .connections import Connection
+from .connections import Connection, Cursor
 from .hint import Place
 from .step import Step
 from .upkeep import Upkeep
@@ -57,15 +56,22 @@ class Entrance(Upkeep):
         """In one transaction, what ``put.sql`` says of each part: while the server stores one, the next is packed."""
         size = PART if self.stock.pipelines else len(records) or 1
         parts = [slice(first, first + size) for first in range(0, len(records) or 1, size)]
-        with connection.pipeline() if len(parts) > 1 else nullcontext():
-            answers = [
-                connection.execute(
-                    self.sql["put"],
-                    {**self.given, **packed(self._columns(jobs[part], records[part], now))},
-                    binary=True,
-                )
-                for part in parts
-            ]
+
+        def send(part: slice, prepare: bool | None = None) -> Cursor:
+            values = {**self.given, **packed(self._columns(jobs[part], records[part], now))}
+            return connection.execute(self.sql["put"], values, binary=True, prepare=prepare)
+
+        if len(parts) == 1:
+            return send(parts[0]).fetchall()
+        with connection.pipeline():
+            try:
+                # Not prepared: behind a part that fails the server would skip that, and the driver would not know.
+                answers = [send(part, prepare=False) for part in parts]
+            except psycopg.Error:
+                raise
+            except BaseException:
+                connection.close()  # else the end of the pipeline would commit what was sent
+                raise
         return [row for answer in answers for row in answer.fetchall()]
 
     def _arrived(self, connection: Connection, records: Sequence[Record]) -> list[tuple[Any, ...]]:

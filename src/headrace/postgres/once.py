@@ -32,11 +32,9 @@ def once(work: Callable[[Connection, bool], tuple[T, int | None]]) -> Callable[[
             result, number = open_ends[0]
             if committed(connection, number):
                 return result
-            open_ends.clear()
         with connection.transaction():
             result, known = work(connection, again)
-            if known is not None:
-                open_ends.append((result, known))
+            open_ends[:] = [] if known is None else [(result, known)]
         return result
 
     return step

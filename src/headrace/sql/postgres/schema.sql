@@ -100,11 +100,13 @@ CREATE INDEX jobs_due ON headrace.jobs (queue, due) WHERE delayed;
 CREATE INDEX jobs_aged ON headrace.jobs (queue, enqueued) WHERE aged;
 
 -- Where to look for leases that are over: at least one row for the lease of every job that is leased until then.
--- Nobody removes a row when a job is settled; it goes when its time is over.
+-- A row goes when its time is over, or when all jobs of its claim have been done in one step.
 CREATE TABLE headrace.leases (
     queue integer NOT NULL,
     until bigint NOT NULL,
-    jobs  bigint[] NOT NULL
+    jobs  bigint[] NOT NULL,
+    fence bigint,   -- of the claim, where these are jobs of one
+    size  integer   -- how many jobs it took, in all its rows
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 
 CREATE INDEX leases_until ON headrace.leases (queue, until);

@@ -16,10 +16,10 @@ WITH t AS MATERIALIZED (
         id, payload, priority, max_attempts, enqueued, run_at, deadline, attempt, jobs.fence, jobs.until, last_error,
         cancelled, pk
 ), leased AS (
-    INSERT INTO {schema}.leases (queue, until, jobs)
-    SELECT %(queue)s, until, array_agg(pk)
-    FROM (SELECT until, pk, (row_number() OVER ()) / 200 AS part FROM taken) AS parts
-    GROUP BY until, part
+    INSERT INTO {schema}.leases (queue, until, fence, size, jobs)
+    SELECT %(queue)s, until, fence, (SELECT count(*) FROM taken), array_agg(pk)
+    FROM (SELECT until, fence, pk, (row_number() OVER ()) / 200 AS part FROM taken) AS parts
+    GROUP BY until, fence, part
 ), counted AS (
     INSERT INTO {schema}.deltas (queue, ready, inflight)
     SELECT %(queue)s, -count(*), count(*) FROM taken HAVING count(*) > 0
