@@ -55,7 +55,6 @@ class Fetcher:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="headrace-fetch")
         self._next: asyncio.Future[list[Run]] | None = None
         """The fetch that was begun before the jobs of the last one were."""
-        self._stopped = False
         self._asked = 0
         """For how many jobs the last fetch asked."""
         self._turn = 0.0
@@ -70,7 +69,6 @@ class Fetcher:
 
     async def stop(self, seconds: float) -> None:
         """Fetch no more. Waits for what is under way, but no longer than that."""
-        self._stopped = True
         if self.task is not None:
             if not self._floor.settler.lent:  # else it ends when it has written down what it has in its hands
                 self.task.cancel()
@@ -141,7 +139,7 @@ class Fetcher:
     def _fetch(self, limit: int) -> list[Run]:
         """In the thread."""
         jobs = self._store.dequeue_many(limit, 0.0)
-        if self._stopped:
+        if self._quit.is_set():
             self._store.release_many(jobs)
             jobs = []
         return self._floor.enlist(jobs)
