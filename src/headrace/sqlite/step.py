@@ -82,9 +82,9 @@ class Step:
         """Run a statement that writes; how many rows it touched."""
         return self.connection.execute(SQL[name], {"queue": self.queue, **values}).rowcount
 
-    def job(self, row: Iterable[Any], state: State) -> Job:
+    def jobs(self, rows: Iterable[Iterable[Any]], state: State) -> list[Job]:
         figures = self.figures
-        return jobs_of((row,), state, self.settings.queue, figures.salt, figures.skew)[0]
+        return jobs_of(rows, state, self.settings.queue, figures.salt, figures.skew)
 
     # What time does
 
@@ -232,7 +232,7 @@ class Step:
                     self._miss(row[12])
             taken += in_time
         taken.sort(key=_in_order)
-        return [self.job(row, State.INFLIGHT) for row in taken]
+        return self.jobs(taken, State.INFLIGHT)
 
     def _miss(self, pk: int) -> None:
         self.figures.deadline_missed += 1
@@ -296,7 +296,7 @@ class Step:
         held = []
         for job in jobs:
             found = self.rows("extend", until=until, pk=job.ref, fence=job.token - figures.salt)
-            held += [self.job(row, State.INFLIGHT) for row in found]
+            held += self.jobs(found, State.INFLIGHT)
         figures.ack_too_late += too_late * (len(jobs) - len(held))
         figures.soonest = min(figures.soonest, until)
         return held

@@ -256,22 +256,22 @@ class SqliteStore:
     def find(self, id: str) -> Job | None:
         def work(step: Step) -> Job | None:
             for row in step.connection.execute(SQL["find"], (step.queue, id)):
-                return step.job(row[1:], STATES[row[0]])
+                return step.jobs([row[1:]], STATES[row[0]])[0]
             for row in step.connection.execute(SQL["find_dead"], (step.queue, id)):
-                return step.job(row, State.DEAD)
+                return step.jobs([row], State.DEAD)[0]
             return None
 
         return self._read(work)
 
     def dead(self, limit: int, after: int) -> list[Job]:
         def work(step: Step) -> list[Job]:
-            return [step.job(row, State.DEAD) for row in step.rows("dead", limit=limit, after=after)]
+            return step.jobs(step.rows("dead", limit=limit, after=after), State.DEAD)
 
         return self._read(work)
 
     def take_dead(self, limit: int) -> list[Job]:
         def work(step: Step) -> list[Job]:
-            taken = [step.job(row, State.DEAD) for row in step.rows("dead", limit=limit, after=0)]
+            taken = step.jobs(step.rows("dead", limit=limit, after=0), State.DEAD)
             step.connection.executemany(SQL["dead_remove"], [(job.ref,) for job in taken])
             step.figures.dead -= len(taken)
             step.figures.taken += len(taken)
